@@ -1,0 +1,9 @@
+#include "agent/base/counters.h"
+
+namespace classaccess {
+
+Counters g_counters;
+std::atomic<RecordingState> g_recording{RecordingState::kOff};
+std::atomic<uint32_t> g_gc_id{0};
+
+}  // namespace classaccess

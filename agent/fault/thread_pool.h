@@ -1,0 +1,40 @@
+// The pool of ThreadStates. Reserved once; a state's pages are touched only when
+// it is used.
+// Context: claim: signal handler or callback of the thread that will own it.
+// for_each, recycle: the writer thread.
+#pragma once
+
+#include "agent/fault/thread_state.h"
+
+namespace classaccess {
+
+class ThreadPool {
+ public:
+  static constexpr uint32_t kCapacity = 8192;
+
+  // Not in a signal handler.
+  bool create();
+
+  // A free state, phase kLive, with a fresh thread_id, tid and started_ns set;
+  // nullptr if all are taken.
+  ThreadState* claim(int32_t tid);
+
+  // Every state in phase kLive or kEnded, in order of slots.
+  template <typename F>
+  void for_each(F&& f) {
+    uint32_t end = high_.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < end; ++i) {
+      if (states_[i].phase.load(std::memory_order_acquire) != ThreadPhase::kFree) f(states_[i]);
+    }
+  }
+
+  // Writer only: a kEnded state whose ring is empty becomes kFree.
+  void recycle(ThreadState* state);
+
+ private:
+  ThreadState* states_ = nullptr;
+  std::atomic<uint32_t> high_{0};
+  std::atomic<uint32_t> next_id_{1};
+};
+
+}  // namespace classaccess

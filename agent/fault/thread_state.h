@@ -1,0 +1,68 @@
+// Per-thread state of the recording: the ring, the step in flight, counters.
+// States live in a pool reserved at start; the handler claims one without
+// allocating, ThreadEnd retires it, the writer recycles it once drained.
+// Context: the owning thread (signal handler and callbacks) writes; the writer
+// thread drains the ring and reads the counters.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/base/spsc_ring.h"
+
+namespace classaccess {
+
+// Counters of one thread, summed into `diagnostic`.
+struct ThreadCounters {
+  uint64_t traps = 0;
+  uint64_t emulated = 0;
+  uint64_t displaced = 0;
+  uint64_t stepped = 0;
+  uint64_t chained = 0;
+  uint64_t recorded = 0;
+  uint64_t filtered = 0;     // executed, class not selected
+  uint64_t unresolved = 0;
+  uint64_t waits = 0;        // times a full ring made the thread wait
+  uint64_t dropped = 0;      // only after the sink was closed (disk full)
+  uint64_t self_ns = 0;      // inside the handler, waits excluded
+};
+
+enum class ThreadPhase : uint32_t {
+  kFree = 0,
+  kLive,
+  kEnded,     // set by ThreadEnd or by the exit path; the writer drains it, then frees it
+};
+
+enum class ThreadKind : uint8_t { kPlatform = 0, kCarrier, kVirtual };
+
+// Whether `threads=` lets this thread be recorded. Undecided: the thread has
+// trapped before its ThreadStart event named it; the drain keeps its records.
+enum class ThreadChoice : uint8_t { kUndecided = 0, kRecorded, kExcluded };
+
+struct ThreadState {
+  std::atomic<ThreadPhase> phase{ThreadPhase::kFree};
+  std::atomic<ThreadChoice> choice{ThreadChoice::kUndecided};
+  ThreadKind kind = ThreadKind::kPlatform;
+  uint32_t thread_id = 0;    // process-wide, from 1; never reused
+  int32_t tid = 0;           // gettid
+  uint64_t started_ns = 0;   // CLOCK_MONOTONIC
+  std::atomic<uint64_t> ended_ns{0};
+  // Name: written by the owning thread under name_version (odd while writing).
+  std::atomic<uint32_t> name_version{0};
+  char name[256] = {};
+
+  ThreadCounters counters;
+
+  // Last object resolved, valid within one gc epoch.
+  uint64_t last_object = 0, last_end = 0;
+  uint32_t last_class = 0, last_epoch = 0;
+
+  // Single step in flight: 0, or the PC being stepped.
+  uint64_t step_pc = 0;
+  uint64_t java_thread = 0;  // JavaThread*, 0 until known
+  int32_t depth = 0;         // nested handler entries
+
+  SpscRing ring;
+};
+
+}  // namespace classaccess

@@ -1,0 +1,78 @@
+// The writer: one thread that drains every ring into the database.
+//
+// It never attaches to the VM, calls no JNI or JVMTI, takes no VM lock, touches no
+// heap and no VM metadata: all names come from the tables. So a thread that waits
+// for it with a full ring cannot deadlock with it.
+// Context: open/start/stop: JVMTI callbacks; request_flush: any thread and signal
+// handler; the rest: the writer's own thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/fault/site_table.h"
+#include "agent/fault/thread_pool.h"
+#include "agent/heap/class_table.h"
+#include "agent/heap/gc_log.h"
+#include "agent/heap/method_table.h"
+
+namespace classaccess {
+
+// What the writer reads; all of it outlives the writer.
+struct WriterSources {
+  ThreadPool* threads = nullptr;
+  const ClassTable* classes = nullptr;
+  const MethodTable* methods = nullptr;
+  const SiteTable* sites = nullptr;
+  const GcLog* collections = nullptr;
+  const VmLayout* layout = nullptr;
+};
+
+struct WriterOptions {
+  std::string path;              // already expanded (%p, %t)
+  bool overwrite = false;
+  uint64_t max_events = 1000000; // UINT64_MAX: all, 0: off
+  bool values = false;
+};
+
+// The `run` row. Everything but pid and times may be filled in before start().
+struct RunInfo {
+  std::string command, jvm_version, jvm_vendor, gc, protection, options, agent_version;
+  uint64_t heap_start = 0, heap_size = 0, page_size = 4096;
+  uint64_t started_ns = 0;       // CLOCK_MONOTONIC of run.started_at
+};
+
+class Writer {
+ public:
+  Writer();
+  ~Writer();
+
+  // Creates the database file with its schema (status `running`). Empty string, or
+  // the reason it failed; then nothing is left behind. Called in Agent_OnLoad,
+  // before anything is armed.
+  std::string open(const WriterOptions& options);
+
+  // Writes the run row and starts the thread. Empty string or the reason.
+  std::string start(const WriterSources& sources, const RunInfo& run);
+
+  // Drains what is left, writes counters, status `complete`, closes: one file
+  // remains. Called in VMDeath after every key is open. Bounded: gives up waiting
+  // after a few seconds with a message.
+  void stop();
+
+  // Removes the file of a recording that never started (start of the JVM failed).
+  void abandon();
+
+  // After fork, in the child: forget the database without touching it.
+  void forget_in_child();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Wakes the writer; signal-safe (futex).
+void wake_writer();
+
+}  // namespace classaccess
