@@ -25,6 +25,18 @@ enum class Execute : uint8_t {
   kStep,      // single step with the key open: control flow through memory, DIV, unknown
 };
 
+// Which bytes of the memory operand are really touched (operand.h). A masked-off
+// lane neither faults nor counts (Intel SDM vol. 2, "Exception type E4, E6, E12").
+enum class Touch : uint8_t {
+  kWhole,       // `size` bytes at the effective address
+  kLanes,       // EVEX mask: lane i of element_bytes if mask bit i (modulo the lanes in memory) is set
+  kPacked,      // EVEX compress, expand: as many elements as mask bits, from the effective address up
+  kIndexed,     // gather, scatter: one element a lane, where its index points
+  kVectorMask,  // VEX maskmov: lanes whose element of register vvvv has its sign bit set
+  kByteMask,    // MASKMOVDQU, MASKMOVQ: bytes whose byte of register rm has its sign bit set
+  kBitString,   // BT, BTS, BTR, BTC with a register: the operand-sized word that holds the bit
+};
+
 struct Instruction {
   uint8_t length = 0;
   uint8_t bytes[15] = {};
@@ -57,7 +69,11 @@ struct Instruction {
   Op op = Op::kLoad;
   uint16_t size = 0;          // bytes of the operand (per iteration or per lane where those vary)
   uint8_t operand_bytes = 0;  // integer operand size 1, 2, 4, 8; 0 for vectors
-  bool touches_memory = false;  // false for LEA, NOP, PREFETCH, CLFLUSH ...
+  uint8_t element_bytes = 0;    // bytes of a lane in memory, of a broadcast element, of a string element
+  uint8_t mask_lanes = 0;       // lanes that the mask governs (kLanes, kPacked, kIndexed, kVectorMask)
+  uint8_t index_bytes = 0;      // 4 or 8: bytes of one index of a gather or scatter
+  Touch touch = Touch::kWhole;
+  bool touches_memory = false;  // implicit stack accesses do not count; false for LEA, NOP, PREFETCH, CLFLUSH ...
   bool writes_flags_only = false;  // CMP, TEST, BT with a plain load
   Execute execute = Execute::kStep;
 };
