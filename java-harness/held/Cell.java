@@ -1,0 +1,6 @@
+package held;
+
+/** The element of reference arrays. */
+public final class Cell {
+    public int unused;
+}
