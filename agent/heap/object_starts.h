@@ -1,0 +1,41 @@
+// Where objects start: one bit for each 8 bytes of the heap's reserved range, and a
+// summary bit for each of its words, so that the nearest start below an address is
+// found quickly in a large array too.
+//
+// Set by the header stores of recorded threads and by walks over what a collection
+// left behind; cleared where memory is given back or reused. A set bit is a claim to
+// be checked (the Klass word must still be valid), never a proof.
+// Context: set, clear, lookups: signal handler and any thread, relaxed atomics.
+// clear_range of more than an object: only at a safepoint or before recording.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace classaccess {
+
+class ObjectStarts {
+ public:
+  bool create(uint64_t low, uint64_t high);
+
+  void set(uint64_t object);
+  void clear(uint64_t object);
+  bool is_set(uint64_t object) const;
+  void clear_range(uint64_t low, uint64_t high);
+
+  // The highest start <= address and >= floor, or 0.
+  uint64_t at_or_below(uint64_t address, uint64_t floor) const;
+
+  uint64_t low() const { return low_; }
+  uint64_t high() const { return high_; }
+
+ private:
+  uint64_t word_of(uint64_t address) const { return (address - low_) >> 9; }
+  static uint64_t bit_of(uint64_t address) { return (address >> 3) & 63; }
+
+  uint64_t low_ = 0, high_ = 0;
+  std::atomic<uint64_t>* words_ = nullptr;    // 512 bytes of heap each
+  std::atomic<uint64_t>* summary_ = nullptr;  // bit set: that word has (had) a bit
+};
+
+}  // namespace classaccess

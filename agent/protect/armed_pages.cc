@@ -1,0 +1,77 @@
+#include "agent/protect/armed_pages.h"
+
+#include <sys/mman.h>
+
+namespace classaccess {
+
+ArmedPages g_armed;
+
+bool ArmedPages::create(uint64_t low, uint64_t high) {
+  uint64_t words = ((high - low) / kPageBytes + 63) / 64 + 1;
+  void* memory =
+      mmap(nullptr, words * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  bits_ = static_cast<std::atomic<uint64_t>*>(memory);
+  low_ = low;
+  high_ = high;
+  return true;
+}
+
+void ArmedPages::limit(uint64_t low, uint64_t high) {
+  limit_low_ = low & ~(kPageBytes - 1);
+  limit_high_ = (high + kPageBytes - 1) & ~(kPageBytes - 1);
+}
+
+void ArmedPages::change(uint64_t low, uint64_t high, bool armed) {
+  if (low < low_) low = low_;
+  if (high > high_) high = high_;
+  if (armed) {
+    if (low < limit_low_) low = limit_low_;
+    if (high > limit_high_) high = limit_high_;
+  }
+  if (bits_ == nullptr || low >= high) return;
+  uint64_t first = (low - low_) / kPageBytes;
+  uint64_t end = (high - low_ + kPageBytes - 1) / kPageBytes;
+  for (uint64_t page = first; page < end;) {
+    uint64_t bit = page % 64;
+    uint64_t run = 64 - bit < end - page ? 64 - bit : end - page;
+    uint64_t mask = (run == 64 ? ~0ull : ((1ull << run) - 1)) << bit;
+    if (armed) {
+      bits_[page / 64].fetch_or(mask, std::memory_order_relaxed);
+    } else {
+      bits_[page / 64].fetch_and(~mask, std::memory_order_relaxed);
+    }
+    page += run;
+  }
+}
+
+bool ArmedPages::armed(uint64_t address) const {
+  if (!in_range(address)) return false;
+  uint64_t page = (address - low_) / kPageBytes;
+  return (bits_[page / 64].load(std::memory_order_relaxed) >> (page % 64) & 1) != 0;
+}
+
+bool ArmedPages::armed(uint64_t address, uint64_t bytes) const {
+  if (bytes == 0) return armed(address);
+  if (!armed(address)) return false;
+  if ((address ^ (address + bytes - 1)) < kPageBytes) return true;
+  return armed_ahead(address, bytes) == bytes;
+}
+
+uint64_t ArmedPages::armed_ahead(uint64_t address, uint64_t most) const {
+  uint64_t at = address;
+  while (at - address < most && armed(at)) at = (at & ~(kPageBytes - 1)) + kPageBytes;
+  return at - address < most ? at - address : most;
+}
+
+uint64_t ArmedPages::armed_behind(uint64_t address, uint64_t most) const {
+  uint64_t bytes = 0;
+  for (uint64_t at = address; bytes < most && armed(at);) {
+    uint64_t in_page = (at & (kPageBytes - 1)) + 1;
+    bytes += in_page;
+    at -= in_page;
+  }
+  return bytes < most ? bytes : most;
+}
+
+}  // namespace classaccess

@@ -1,0 +1,82 @@
+#include "agent/protect/protection_key.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace classaccess {
+
+ProtectionKey g_key;
+
+namespace {
+
+constexpr uint32_t kXfeaturePkru = 1u << 9;
+constexpr uint32_t kXstateMagic1 = 0x46505853;  // FP_XSTATE_MAGIC1, arch/x86/include/uapi/asm/sigcontext.h
+
+uint32_t read_pkru() {
+  uint32_t eax, edx;
+  asm volatile(".byte 0x0f,0x01,0xee" : "=a"(eax), "=d"(edx) : "c"(0));
+  return eax;
+}
+
+// The clobber keeps heap accesses from moving across.
+void write_pkru(uint32_t value) { asm volatile(".byte 0x0f,0x01,0xef" : : "a"(value), "c"(0), "d"(0) : "memory"); }
+
+}  // namespace
+
+const char* ProtectionKey::alloc() {
+  uint32_t a, b, c, d;
+  constexpr uint32_t kOspke = 1u << 4;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (c & kOspke) == 0) {
+    return "this CPU or kernel has no protection keys (no `ospke` in /proc/cpuinfo)";
+  }
+  if (__get_cpuid_count(0xd, 9, &a, &b, &c, &d) == 0 || b == 0) return "the CPU does not save PKRU by XSAVE";
+  frame_offset_ = b;
+  long key = syscall(SYS_pkey_alloc, 0ul, 0ul);
+  if (key < 0) {
+    switch (errno) {
+      case ENOSPC: return "all 15 protection keys of this process are taken";
+      case EPERM: return "pkey_alloc is not permitted (a seccomp filter?)";
+      case ENOSYS: return "this kernel has no pkey_alloc";
+      default: return "pkey_alloc failed";
+    }
+  }
+  key_ = static_cast<int>(key);
+  return "";
+}
+
+void ProtectionKey::release() {
+  if (key_ < 0) return;
+  syscall(SYS_pkey_free, key_);
+  key_ = -1;
+}
+
+void ProtectionKey::allow_here() const { write_pkru(read_pkru() & ~mask()); }
+void ProtectionKey::deny_here() const { write_pkru(read_pkru() | mask()); }
+bool ProtectionKey::denied_here() const { return key_ >= 0 && (read_pkru() & mask()) != 0; }
+
+bool ProtectionKey::set_in_frame(void* context, bool deny) const {
+  auto* uc = static_cast<ucontext_t*>(context);
+  auto* image = reinterpret_cast<char*>(uc->uc_mcontext.fpregs);
+  if (image == nullptr) return false;
+  // Bytes 464..511 of the FXSAVE area are software-reserved: magic1, extended size,
+  // xfeatures (arch/x86/include/uapi/asm/sigcontext.h, struct _fpx_sw_bytes).
+  if (*reinterpret_cast<uint32_t*>(image + 464) != kXstateMagic1) return false;
+  if ((*reinterpret_cast<uint64_t*>(image + 472) & kXfeaturePkru) == 0) return false;
+  auto* xstate_bv = reinterpret_cast<uint64_t*>(image + 512);
+  auto* pkru = reinterpret_cast<uint32_t*>(image + frame_offset_);
+  // A clear bit means the component is in its init state (0): the bytes are stale.
+  uint32_t value = (*xstate_bv & kXfeaturePkru) != 0 ? *pkru : 0;
+  *pkru = deny ? (value | mask()) : (value & ~mask());
+  *xstate_bv |= kXfeaturePkru;
+  return true;
+}
+
+int ProtectionKey::tag(uint64_t address, uint64_t bytes) const {
+  return syscall(SYS_pkey_mprotect, address, bytes, PROT_READ | PROT_WRITE, key_) == 0 ? 0 : errno;
+}
+
+}  // namespace classaccess

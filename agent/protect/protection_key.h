@@ -1,0 +1,63 @@
+// The protection key that closes the heap, and this thread's right to it (PKRU).
+//
+// Rights are per thread: a recorded Java thread is denied, everyone else allowed.
+// The kernel puts PKRU at its default (our key denied) inside every signal handler
+// and restores it from the frame at sigreturn, so a handler that wants to change
+// its thread's right edits the frame.
+// Context: alloc: start only; the rest: signal handler and any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace classaccess {
+
+class ProtectionKey {
+ public:
+  // Empty string, or why there is no key: no CPU support, ENOSYS, EPERM, ENOSPC.
+  const char* alloc();
+  void release();
+
+  bool allocated() const { return key_ >= 0; }
+  int key() const { return key_; }
+
+  // This thread, now.
+  void allow_here() const;
+  void deny_here() const;
+  bool denied_here() const;
+
+  // The interrupted thread, from its signal frame on. False if the frame has no
+  // PKRU state (then the caller must not return expecting the change).
+  bool allow_in_frame(void* ucontext) const { return set_in_frame(ucontext, false); }
+  bool deny_in_frame(void* ucontext) const { return set_in_frame(ucontext, true); }
+
+  // pkey_mprotect(2) with this key, PROT_READ|PROT_WRITE. 0 or errno.
+  int tag(uint64_t address, uint64_t bytes) const;
+
+ private:
+  bool set_in_frame(void* ucontext, bool deny) const;
+  uint32_t mask() const { return 3u << (2 * key_); }
+
+  int key_ = -1;
+  uint32_t frame_offset_ = 0;  // of PKRU in the XSAVE image: CPUID 0xD, sub-leaf 9
+};
+
+extern ProtectionKey g_key;
+
+// Opens the heap for the current thread while in scope: JVMTI callbacks on armed
+// threads, so that the agent's own work is not recorded.
+class HeapOpen {
+ public:
+  HeapOpen() : was_denied_(g_key.denied_here()) {
+    if (was_denied_) g_key.allow_here();
+  }
+  ~HeapOpen() {
+    if (was_denied_) g_key.deny_here();
+  }
+  HeapOpen(const HeapOpen&) = delete;
+  HeapOpen& operator=(const HeapOpen&) = delete;
+
+ private:
+  bool was_denied_;
+};
+
+}  // namespace classaccess

@@ -1,0 +1,97 @@
+#include "agent/protect/twin_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+namespace classaccess {
+
+TwinView g_twin;
+
+namespace {
+
+constexpr uint64_t kUserEnd = 1ull << 47;
+// Reserved without access on both sides of the twin. CDS archive, class space and
+// code cache can lie within this distance of a compressed-oops heap.
+constexpr uint64_t kMargin = 256ull << 30;
+
+// Reserves the image of [low - margin, high + margin) under `distance`.
+bool reserve_image(uint64_t low, uint64_t high, int64_t distance) {
+  uint64_t from = low > kMargin ? low - kMargin : 0;
+  uint64_t begin = from + static_cast<uint64_t>(distance);
+  uint64_t end = high + kMargin + static_cast<uint64_t>(distance);
+  if (end > kUserEnd - (1ull << 32)) return false;
+  void* got = mmap(reinterpret_cast<void*>(begin), end - begin, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return false;
+  if (reinterpret_cast<uint64_t>(got) == begin) return true;
+  munmap(got, end - begin);  // kernels before 4.17 ignore NOREPLACE
+  return false;
+}
+
+}  // namespace
+
+bool TwinView::create(uint64_t low, uint64_t high) {
+  constexpr unsigned kCloexec = 1;  // MFD_CLOEXEC
+  fd_ = static_cast<int>(syscall(SYS_memfd_create, "classaccess-heap", kCloexec));
+  if (fd_ < 0) return false;
+  if (ftruncate(fd_, static_cast<off_t>(high - low)) != 0) {
+    close(fd_);
+    fd_ = -1;
+    return false;
+  }
+  // 2^46 away from a low heap everything that is usually mapped elsewhere (the
+  // program at 0x55.., libraries and stacks at 0x7f..) has a non-canonical image;
+  // a heap above it goes down by the same distance. The others are second choices.
+  const int64_t kDistances[] = {1ll << 46, 3ll << 45, 5ll << 44, 1ll << 45, 1ll << 44, 3ll << 44};
+  bool up = low < (1ull << 46);
+  bool reserved = false;
+  for (int64_t distance : kDistances) {
+    if (!up && static_cast<uint64_t>(distance) + kMargin > low) continue;
+    distance_ = up ? distance : -distance;
+    if (reserve_image(low, high, distance_)) {
+      reserved = true;
+      break;
+    }
+  }
+  void* twin = MAP_FAILED;
+  if (reserved) {
+    twin = mmap(reinterpret_cast<void*>(low + static_cast<uint64_t>(distance_)), high - low, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_, 0);
+  }
+  if (twin == MAP_FAILED) {
+    int error = errno;
+    close(fd_);
+    fd_ = -1;
+    errno = error;
+    return false;
+  }
+  madvise(twin, high - low, MADV_DONTFORK);
+  madvise(twin, high - low, MADV_DONTDUMP);
+  low_ = low;
+  return true;
+}
+
+int TwinView::commit(uint64_t address, uint64_t bytes) {
+  discard(address, bytes);  // a fresh anonymous mapping reads as zero
+  void* got = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+                   static_cast<off_t>(address - low_));
+  if (got == MAP_FAILED) return errno;
+  // A forked child must not write into the parent's objects.
+  madvise(got, bytes, MADV_DONTFORK);
+  return 0;
+}
+
+void TwinView::discard(uint64_t address, uint64_t bytes) {
+  fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address - low_),
+            static_cast<off_t>(bytes));
+}
+
+}  // namespace classaccess

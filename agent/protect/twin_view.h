@@ -1,0 +1,38 @@
+// The second mapping of the heap, never closed: heap address + distance().
+//
+// The heap's pages live in a memfd; the plain view is mapped from it page range by
+// page range as HotSpot commits, the twin once and whole. The surroundings of the
+// twin are reserved without access, so the image of an address near the heap, and
+// (by the choice of the distance) of every other mapped address, is never mapped.
+// Context: create, commit, uncommit: the mmap interposer, any thread, not in a
+// handler. distance, at: anywhere.
+#pragma once
+
+#include <cstdint>
+
+namespace classaccess {
+
+class TwinView {
+ public:
+  // For the reserved heap range. False with errno set: no memfd, no room.
+  bool create(uint64_t low, uint64_t high);
+
+  // Maps [address, address + bytes) of the plain view from the memfd, zero-filled
+  // as an anonymous mapping would be; not tagged. 0 or errno.
+  int commit(uint64_t address, uint64_t bytes);
+  // Gives the memory back; the plain view's mapping is the caller's.
+  void discard(uint64_t address, uint64_t bytes);
+
+  bool created() const { return fd_ >= 0; }
+  int64_t distance() const { return distance_; }
+  char* at(uint64_t address) const { return reinterpret_cast<char*>(address + static_cast<uint64_t>(distance_)); }
+
+ private:
+  int fd_ = -1;
+  uint64_t low_ = 0;
+  int64_t distance_ = 0;
+};
+
+extern TwinView g_twin;
+
+}  // namespace classaccess
