@@ -20,13 +20,13 @@ namespace classaccess {
 
 // One field as JVMTI reports it. Made in ClassPrepare (or VMInit), never freed.
 struct FieldInfo {
-  uint32_t id = 0;                  // process-wide, from 1
+  uint32_t id = 0;  // process-wide, from 1
   uint32_t declaring_class_id = 0;
-  uint32_t offset = 0;              // bytes from the object's (or mirror's) start
-  uint8_t size = 0;                 // bytes
+  uint32_t offset = 0;  // bytes from the object's (or mirror's) start
+  uint8_t size = 0;     // bytes
   bool is_static = false;
   const char* name = "";
-  const char* descriptor = "";      // "I", "Ljava/lang/String;"
+  const char* descriptor = "";  // "I", "Ljava/lang/String;"
 };
 
 // Fields of one class, sorted by offset; `instance` includes inherited ones.
@@ -38,21 +38,21 @@ struct FieldSet {
 };
 
 struct ClassInfo {
-  std::atomic<bool> ready{false};   // release-stored last
+  std::atomic<bool> ready{false};  // release-stored last
   uint32_t id = 0;
-  uint32_t super_id = 0;            // 0: none, or not seen yet
-  uint32_t loader_class_id = 0;     // class of the loader, 0: boot
+  uint32_t super_id = 0;         // 0: none, or not seen yet
+  uint32_t loader_class_id = 0;  // class of the loader, 0: boot
   uint64_t klass = 0;
   uint64_t name_symbol = 0;
-  uint64_t loader_data = 0;         // ClassLoaderData*
+  uint64_t loader_data = 0;  // ClassLoaderData*
   int32_t layout_helper = 0;
-  uint32_t instance_size = 0;       // bytes, 0 for arrays
-  const char* name = "";            // as in the VM, modified UTF-8: com/acme/Order, [I, [Lcom/acme/Order;
+  uint32_t instance_size = 0;  // bytes, 0 for arrays
+  const char* name = "";       // as in the VM, modified UTF-8: com/acme/Order, [I, [Lcom/acme/Order;
   uint32_t name_length = 0;
   bool is_array = false;
-  bool is_mirror = false;           // java.lang.Class
-  bool is_stack_chunk = false;      // jdk.internal.vm.StackChunk
-  bool selected = false;            // matches classes=
+  bool is_mirror = false;                        // java.lang.Class
+  bool is_stack_chunk = false;                   // jdk.internal.vm.StackChunk
+  bool selected = false;                         // matches classes=
   std::atomic<const FieldSet*> fields{nullptr};  // null until ClassPrepare
 };
 
@@ -61,9 +61,11 @@ class ClassTable {
   // Patterns and layout outlive the table. Not in a signal handler.
   bool create(const ClassPatterns* patterns, const VmLayout* layout);
 
-  // The row of `klass`, made if need be; nullptr if `klass` is not a Klass that
-  // can be read (checked by safe loads and plausibility: layout helper, name
-  // Symbol, ClassLoaderData), or the table is full.
+  // The row of `klass`, made if need be together with its super classes' rows; nullptr
+  // if `klass` is not a Klass that can be read (checked by safe loads and plausibility:
+  // layout helper, name Symbol, ClassLoaderData, and its mirror must point back at it),
+  // if the table is full, or if another thread is making the row and does not finish in
+  // a bounded time (also: the thread that was interrupted while making it).
   ClassInfo* find_or_add(uint64_t klass);
 
   // Only an existing row; nullptr otherwise. The handler's fast path.
@@ -74,10 +76,37 @@ class ClassTable {
   uint32_t end() const { return rows_.end(); }
 
  private:
+  // A slot is claimed by writing its key, then gets its row id; kDead if the row
+  // could not be made. A reused Klass address takes a second slot.
+  struct Slot {
+    std::atomic<uint64_t> klass{0};
+    std::atomic<uint32_t> id{0};
+  };
+  // What makes a Klass address this class and no later one.
+  struct Identity {
+    uint64_t name_symbol = 0;
+    uint64_t loader_data = 0;
+    int32_t layout_helper = 0;
+    uint16_t name_length = 0;
+  };
+
+  ClassInfo* find_or_add_at(uint64_t klass, int loader_depth);
+  ClassInfo* add_one(uint64_t klass, int loader_depth);
+  ClassInfo* claim(uint64_t klass, const Identity& identity, uint32_t super_id, uint32_t loader_id);
+  void fill(ClassInfo* row, uint64_t klass, const Identity& identity);
+  ClassInfo* search(uint64_t klass, uint64_t name_symbol, uint64_t loader_data);
+  ClassInfo* wait_for(const Slot& slot);
+  bool read_identity(uint64_t klass, Identity* identity) const;
+  bool mirror_agrees(uint64_t klass) const;
+  bool is_selected(uint64_t klass, const ClassInfo& row) const;
+  uint32_t loader_class(uint64_t loader_data, int loader_depth);
+
   static constexpr uint32_t kSlots = 1u << 19;
+  static constexpr uint32_t kDead = UINT32_MAX;
   AppendTable<ClassInfo> rows_;
-  std::atomic<uint32_t>* slots_ = nullptr;  // open addressing: row ids, 0 = free
+  Slot* slots_ = nullptr;  // open addressing
   Arena names_;
+  bool wants_supers_ = false;  // a pattern ends in '+'
   const ClassPatterns* patterns_ = nullptr;
   const VmLayout* layout_ = nullptr;
 };

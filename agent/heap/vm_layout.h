@@ -26,6 +26,10 @@ struct VmLayout {
   uint64_t narrow_klass_base = 0;
   uint32_t narrow_klass_shift = 0;
   uint32_t mark_klass_shift = 42;   // markWord::klass_shift, compact headers
+  uint32_t mark_age_shift = 3;      // markWord::age_shift; the bits below it are lock (and biased or self-forward)
+  uint32_t mark_hash_shift = 8;     // markWord::hash_shift; between age and hash nothing is set
+  uint32_t mark_hash_bits = 31;     // markWord::hash_bits; above hash only a klass (compact headers)
+  bool biased_locking = false;      // 17 only, off by default
   uint64_t narrow_oop_base = 0;
   uint32_t narrow_oop_shift = 0;
 
@@ -45,21 +49,26 @@ struct VmLayout {
   // --- java.lang.Class mirrors; offsets inside the mirror object ---
   int32_t mirror_klass = 0;              // java_lang_Class::_klass_offset
   int32_t mirror_oop_size = 0;           // java_lang_Class::_oop_size_offset, in words
-  // StackChunk.size in words, found by JVMTI at VMInit (21+); 0: no such class
+  // Offset of StackChunk.size (int, words of stack), found by JVMTI at VMInit (21+); 0: no such class
   uint32_t stack_chunk_size = 0;
 
   // --- Method, ConstMethod, ConstantPool ---
   uint32_t method_const_method = 0;
+  uint32_t method_bytes = 0;             // sizeof(Method)
   uint32_t const_method_constants = 0;
   uint32_t const_method_code_size = 0;   // u2
   uint32_t const_method_name_index = 0;  // u2
   uint32_t const_method_signature_index = 0;
-  uint32_t const_method_flags = 0;
+  uint32_t const_method_flags = 0;       // its low two bytes hold the line table bit in every version
   uint32_t const_method_has_line_table = 1;  // bit in flags
   uint32_t const_method_bytes = 0;       // sizeof(ConstMethod): bytecodes follow
   uint32_t pool_holder = 0;
   uint32_t pool_length = 0;
   uint32_t pool_bytes = 0;               // sizeof(ConstantPool): entries follow, 8 bytes each
+
+  // Compressed ints (line tables, debug info): UNSIGNED5 with 0 excluded, 20 and up
+  // (share/utilities/unsigned5.hpp), or not, 17 (share/code/compressedStream.hpp). Not exported: by version.
+  bool unsigned5_excludes_zero = false;
 
   // --- code cache (share/code/codeBlob.hpp, nmethod.hpp, pcDesc.hpp) ---
   uint64_t code_low = 0, code_high = 0;  // CodeCache::_low_bound/_high_bound
@@ -77,15 +86,17 @@ struct VmLayout {
   bool blob_has_code_pointers = false;   // 17, 21: _code_begin/_code_end; 25: offsets
   uint32_t blob_code_begin = 0;          // pointer, or int offset from the blob
   uint32_t blob_code_end = 0;            // pointer, or _data_offset
+  uint32_t blob_size = 0;                // int, bytes from the blob's start
   uint32_t nmethod_method = 0;
-  uint32_t nmethod_comp_level = 0;
+  uint32_t nmethod_comp_level = 0;       // int (17, 21) or one byte (25): its low byte serves all
   uint32_t nmethod_compile_id = 0;
   uint32_t nmethod_scopes_data = 0;      // 17, 21: pointer _scopes_data_begin; 25: _scopes_data_offset in immutable data
   uint32_t nmethod_scopes_pcs_offset = 0;
   uint32_t nmethod_scopes_pcs_end = 0;   // 17, 21: _dependencies_offset; 25: _scopes_data_offset
   uint32_t nmethod_metadata_offset = 0;  // 17, 21 only
   uint32_t nmethod_immutable_data = 0;   // 25 only
-  uint32_t blob_mutable_data = 0;        // 25 only
+  uint32_t blob_mutable_data = 0;        // 25 only: pointer; the metadata follow its relocations
+  uint32_t blob_relocation_size = 0;     // 25 only: int, bytes
   uint32_t pcdesc_bytes = 16;
   uint32_t pcdesc_pc_offset = 0;
   uint32_t pcdesc_scope_decode_offset = 0;
