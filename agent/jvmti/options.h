@@ -14,19 +14,19 @@ enum class HeapScope { kAll, kOld, kYoung, kRange };
 enum class ProtectChoice { kAuto, kPkey, kMprotect };
 
 struct Options {
-  std::vector<std::string> classes;   // list items as written; empty: all
-  std::vector<std::string> threads;   // globs; empty: all
+  std::vector<std::string> classes;  // list items as written; empty: all
+  std::vector<std::string> threads;  // globs; empty: all
   HeapScope heap = HeapScope::kAll;
   uint64_t heap_low = 0, heap_high = 0;
   std::string out = "classaccess-%p.db";
   bool overwrite = false;
-  uint64_t max_events = 1000000;      // UINT64_MAX: all, 0: off
+  uint64_t max_events = 1000000;  // UINT64_MAX: all, 0: off
   bool values = false;
   ProtectChoice protect = ProtectChoice::kAuto;
   LogLevel log_level = LogLevel::kWarn;
-  std::string log_file;               // empty: standard error
+  std::string log_file;  // empty: standard error
   bool help = false;
-  std::string text;                   // the string as given, for run.options
+  std::string text;  // the string as given, for run.options
 };
 
 // Empty string and *out filled, or a one-line message that names the option and

@@ -1,0 +1,386 @@
+#include "agent/jvmti/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "agent/heap/class_pattern.h"
+
+namespace classaccess {
+namespace {
+
+using Items = std::vector<std::string>;
+
+// User text inside a message: quoted, on one line, not too long.
+std::string shown(std::string_view text) {
+  std::string out = "'";
+  for (char c : text.substr(0, 80)) out += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
+  return out + (text.size() > 80 ? "...'" : "'");
+}
+
+std::string not_one_of(const std::string& value, const char* choices) {
+  return shown(value) + " is not one of " + choices;
+}
+
+bool parse_number(std::string_view text, int base, uint64_t* to) {
+  if (base == 16 && (text.starts_with("0x") || text.starts_with("0X"))) text.remove_prefix(2);
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *to, base);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+// --- one function an option: "" or the reason the value is malformed ---
+
+std::string set_switch(const std::string& value, bool* to) {
+  if (value != "on" && value != "off") return not_one_of(value, "on, off");
+  *to = value == "on";
+  return "";
+}
+
+std::string set_classes(const Items& items, Options* out) {
+  for (const std::string& item : items) {
+    // A quoted list arrives as one item; no class name has a comma.
+    for (size_t from = 0; from <= item.size();) {
+      size_t comma = std::min(item.find(',', from), item.size());
+      out->classes.push_back(item.substr(from, comma - from));
+      from = comma + 1;
+    }
+  }
+  auto patterns = std::make_unique<ClassPatterns>();
+  for (const std::string& pattern : out->classes) {
+    std::string reason = patterns->add(pattern);
+    if (!reason.empty()) return shown(pattern) + " is no class pattern: " + reason;
+  }
+  return "";
+}
+
+std::string set_threads(const Items& items, Options* out) {
+  out->threads = items;
+  return "";
+}
+
+std::string set_heap(const Items& items, Options* out) {
+  const std::string& value = items[0];
+  if (value == "all" || value == "old" || value == "young") {
+    out->heap = value == "all" ? HeapScope::kAll : value == "old" ? HeapScope::kOld : HeapScope::kYoung;
+    return "";
+  }
+  size_t dash = value.find('-');
+  std::string_view text = value;
+  if (dash == std::string::npos || !parse_number(text.substr(0, dash), 16, &out->heap_low) ||
+      !parse_number(text.substr(dash + 1), 16, &out->heap_high)) {
+    return not_one_of(value, "all, old, young, LO-HI (two hexadecimal addresses)");
+  }
+  if (out->heap_low >= out->heap_high) return shown(value) + " is an empty range: LO must be below HI";
+  out->heap = HeapScope::kRange;
+  return "";
+}
+
+std::string set_out(const Items& items, Options* out) {
+  const std::string& value = items[0];
+  for (size_t i = value.find('%'); i != std::string::npos; i = value.find('%', i + 2)) {
+    if (i + 1 == value.size() || strchr("pt%", value[i + 1]) == nullptr) {
+      return shown(value) + " has a % that is not %p (process id), %t (start time) or %%";
+    }
+  }
+  out->out = value;
+  return "";
+}
+
+std::string set_events(const Items& items, Options* out) {
+  const std::string& value = items[0];
+  if (value == "all" || value == "off") {
+    out->max_events = value == "all" ? UINT64_MAX : 0;
+    return "";
+  }
+  if (parse_number(value, 10, &out->max_events)) return "";
+  return not_one_of(value, "a number, all, off");
+}
+
+std::string set_protect(const Items& items, Options* out) {
+  const std::string& value = items[0];
+  if (value == "auto") {
+    out->protect = ProtectChoice::kAuto;
+  } else if (value == "pkey") {
+    out->protect = ProtectChoice::kPkey;
+  } else if (value == "mprotect") {
+    out->protect = ProtectChoice::kMprotect;
+  } else {
+    return not_one_of(value, "auto, pkey, mprotect");
+  }
+  return "";
+}
+
+std::string set_log(const Items& items, Options* out) {
+  static constexpr const char* kLevels[] = {"error", "warn", "info", "debug"};
+  const std::string& value = items[0];
+  size_t colon = value.find(':');
+  std::string level = value.substr(0, colon);
+  for (int i = 0; i < 4; ++i) {
+    if (level != kLevels[i]) continue;
+    out->log_level = static_cast<LogLevel>(i);
+    if (colon == std::string::npos) return "";
+    out->log_file = value.substr(colon + 1);
+    return out->log_file.empty() ? "the file name after ':' is missing" : "";
+  }
+  return not_one_of(level, "error, warn, info, debug");
+}
+
+// Values of the contract that this build performs, and those it does not yet.
+std::string accept_only(const std::string& value, const Items& performed, const Items& later) {
+  std::string choices;
+  for (const std::string& choice : performed) {
+    if (value == choice) return "";
+    choices += (choices.empty() ? "" : ", ") + choice;
+  }
+  for (const std::string& choice : later) {
+    if (value == choice) return shown(value) + " is not available in this build, only " + choices;
+  }
+  return not_one_of(value, choices.c_str());
+}
+
+struct Row {
+  const char* key;
+  const char* values;
+  const char* fallback;
+  const char* meaning;
+  bool is_list;
+  std::string (*set)(const Items&, Options*);  // null: not available in this build
+};
+
+// The order in which `help` and the messages list them.
+const Row kRows[] = {
+    {"classes", "LIST", "all", "classes whose accesses are recorded", true, set_classes},
+    {"heap", "all|old|young|LO-HI", "all", "regions of the heap that are closed", false, set_heap},
+    {"out", "FILE", "classaccess-%p.db", "database; %p process id, %t start time, %% a percent sign", false, set_out},
+    {"overwrite", "on|off", "off", "replace a database that exists", false,
+     [](const Items& items, Options* out) { return set_switch(items[0], &out->overwrite); }},
+    {"mode", "access", "access", "access tracing (pages, off: not available in this build)", false,
+     [](const Items& items, Options*) {
+       return accept_only(items[0], {"access"}, {"pages", "off"});
+     }},
+    {"calls", "LIST", "none", "calls to time", true, nullptr},
+    {"events", "N|all|off", "1000000", "accesses kept as single rows; counts stay exact for all", false, set_events},
+    {"values", "on|off", "off", "keep the value loaded or stored", false,
+     [](const Items& items, Options* out) { return set_switch(items[0], &out->values); }},
+    {"protect", "auto|pkey|mprotect", "auto", "how pages are closed", false, set_protect},
+    {"twin", "auto|on", "auto", "accesses on the second view of the heap (off: not available in this build)", false,
+     [](const Items& items, Options*) {
+       return accept_only(items[0], {"auto", "on"}, {"off"});
+     }},
+    {"probes", "off", "off", "every access traps (on: not available in this build)", false,
+     [](const Items& items, Options*) { return accept_only(items[0], {"off"}, {"on"}); }},
+    {"threads", "LIST", "all", "Java threads to observe, by name glob", true, set_threads},
+    {"start", "now", "now", "when recording starts (manual: not available in this build)", false,
+     [](const Items& items, Options*) { return accept_only(items[0], {"now"}, {"manual"}); }},
+    {"page", "SIZE", "4k", "page size of mode=pages", false, nullptr},
+    {"window", "N", "1", "pages open at once in mode=pages", false, nullptr},
+    {"log", "LEVEL[:FILE]", "warn", "error, warn, info or debug", false, set_log},
+};
+
+const Row* find_row(std::string_view key) {
+  for (const Row& row : kRows) {
+    if (key == row.key) return &row;
+  }
+  return nullptr;
+}
+
+std::string valid_options() {
+  std::string text = "; valid options: ";
+  for (const Row& row : kRows) {
+    if (row.set != nullptr) text += std::string(row.key) + ", ";
+  }
+  return text + "help, @FILE";
+}
+
+// What stands between two commas: KEY=VALUE, VALUE or @FILE. Quotes hide commas and
+// equal signs and are taken off; inside them a backslash takes the next character as it is.
+struct Piece {
+  std::optional<std::string> key;
+  std::string value;
+  bool is_file = false, quoted = false;
+};
+
+class Parser {
+ public:
+  std::string error;
+  bool help = false;
+
+  bool take(std::string_view text) { return take_text(text, false); }
+
+  bool apply(Options* out) {
+    for (const Given& option : given_) {
+      std::string reason = option.row->set(option.items, out);
+      if (!reason.empty()) return fail("option '" + std::string(option.row->key) + "': " + reason);
+    }
+    return true;
+  }
+
+ private:
+  struct Given {
+    const Row* row;
+    Items items;
+  };
+  std::vector<Given> given_;
+  std::string place_;  // "FILE line 3: " inside an option file
+
+  bool fail(const std::string& reason) {
+    error = place_ + reason + valid_options();
+    return false;
+  }
+
+  bool take_text(std::string_view text, bool in_file) {
+    if (text.empty()) return true;
+    for (size_t at = 0; !help;) {
+      Piece piece;
+      if (!split_piece(text, &at, &piece)) return false;
+      if (piece.value.empty())
+        return fail(piece.key ? "option " + shown(*piece.key) + ": the value is empty"
+                              : "an empty piece in " + shown(text));
+      if (piece.is_file && in_file) return fail("@FILE inside an option file: " + shown(piece.value));
+      if (!(piece.is_file ? take_file(piece.value) : take_piece(piece))) return false;
+      if (at == text.size()) return true;
+      ++at;  // the comma
+    }
+    return true;
+  }
+
+  // Leaves *at on the comma behind the piece, or at the end.
+  bool split_piece(std::string_view text, size_t* at, Piece* piece) {
+    size_t start = *at;
+    if (*at < text.size() && text[*at] == '@') {
+      piece->is_file = true;
+      ++*at;
+    } else if (*at < text.size() && text[*at] != '"') {
+      size_t end = std::min(text.find_first_of(",=", *at), text.size());
+      if (end < text.size() && text[end] == '=') {
+        piece->key = text.substr(*at, end - *at);
+        *at = end + 1;
+      }
+    }
+    if (*at < text.size() && text[*at] == '"') {
+      piece->quoted = true;
+      for (++*at; *at < text.size() && text[*at] != '"'; ++*at) {
+        if (text[*at] == '\\' && *at + 1 < text.size()) ++*at;
+        piece->value += text[*at];
+      }
+      if (*at == text.size()) return fail("a quote is not closed in " + shown(text.substr(start)));
+      ++*at;
+      if (*at < text.size() && text[*at] != ',')
+        return fail("text behind the closing quote in " + shown(text.substr(start)));
+      return true;
+    }
+    size_t end = std::min(text.find(',', *at), text.size());
+    piece->value = text.substr(*at, end - *at);
+    *at = end;
+    return true;
+  }
+
+  bool take_piece(const Piece& piece) {
+    if (!piece.key) {
+      bool continues = !given_.empty() && given_.back().row->is_list;
+      if (continues) {
+        given_.back().items.push_back(piece.value);
+        return true;
+      }
+      if (piece.value == "help" && !piece.quoted) return help = true;
+      if (given_.empty()) return fail("unknown option " + shown(piece.value) + " (an option is KEY=VALUE)");
+      return fail("option '" + std::string(given_.back().row->key) + "' takes one value, " + shown(piece.value) +
+                  " follows it (quote a value that has a comma)");
+    }
+    const Row* row = find_row(*piece.key);
+    if (row == nullptr) return fail("unknown option " + shown(*piece.key));
+    if (row->set == nullptr) return fail("option '" + *piece.key + "' is not available in this build");
+    for (const Given& option : given_) {
+      if (option.row == row) return fail("option '" + *piece.key + "' is given twice");
+    }
+    given_.push_back({row, {piece.value}});
+    return true;
+  }
+
+  bool take_file(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) return fail("cannot read option file " + shown(path) + ": " + strerror(errno));
+    std::string line;
+    for (int number = 1; !help && std::getline(file, line); ++number) {
+      place_ = "option file " + shown(path) + " line " + std::to_string(number) + ": ";
+      size_t first = line.find_first_not_of(" \t\r");
+      if (first == std::string::npos || line[first] == '#') continue;
+      line = line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+      if (line.find('=') == std::string::npos && line != "help") return fail(shown(line) + " is no option (KEY=VALUE)");
+      if (!take_text(line, true)) return false;
+    }
+    place_.clear();
+    if (file.bad()) return fail("cannot read option file " + shown(path));
+    return true;
+  }
+};
+
+}  // namespace
+
+std::string parse_options(const char* text, Options* out) {
+  Options options;
+  options.text = text != nullptr ? text : "";
+  Parser parser;
+  if (!parser.take(options.text)) return parser.error;
+  options.help = parser.help;
+  if (!options.help && !parser.apply(&options)) return parser.error;
+  *out = std::move(options);
+  return "";
+}
+
+std::string options_help() {
+  std::string text = "java -agentpath:libclassaccess.so=KEY=VALUE,KEY=VALUE ...\n\n";
+  auto column = [&text](const std::string& cell, size_t width) {
+    text += cell;
+    text.append(cell.size() < width ? width - cell.size() : 1, ' ');
+  };
+  column("  option", 30);
+  column("default", 19);
+  text += "meaning\n";
+  for (const Row& row : kRows) {
+    column("  " + std::string(row.key) + "=" + row.values, 30);
+    column(row.fallback, 19);
+    text += row.meaning;
+    text += row.set == nullptr ? " (not available in this build)\n" : "\n";
+  }
+  text +=
+      "  help                                           this table\n"
+      "  @FILE                                          read options from FILE, one a line, # starts a comment\n"
+      "\n"
+      "A piece without = continues the list before it: classes=Foo,Bar,out=x.db is two options. A value with a comma\n"
+      "is quoted: out=\"a,b.db\".\n"
+      "\n"
+      "Class patterns:\n"
+      "  com.acme.Order    that class          com.acme.Order+   with its subclasses\n"
+      "  Order             in any package      !com.acme.Order   taken out\n"
+      "  com.acme.*        one package         int[], Order[]    arrays\n"
+      "  com.acme.**       package and below   *, ** stand for any characters but dots, any characters\n";
+  return text;
+}
+
+std::string expand_path(const std::string& pattern, int pid, int64_t unix_seconds) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == 'p') {
+      path += std::to_string(pid);
+    } else if (next == 't') {
+      path += std::to_string(unix_seconds);
+    } else if (next == '%') {
+      path += '%';
+    } else {
+      path += pattern[i];
+      continue;
+    }
+    ++i;
+  }
+  return path;
+}
+
+}  // namespace classaccess
