@@ -16,8 +16,8 @@ namespace classaccess {
 // Bytes a copy needs: 15 of instruction and prefix, 14 of jump.
 constexpr size_t kMaxDisplaced = 32;
 
-// False for Execute other than kDisplace (emulated forms may be displaced too, see
-// write_displaced), a segment override, a RIP-relative operand, more than 14 bytes.
+// True for kDisplace and kEmulate (any emulated form may be displaced as well). False for
+// the rest, an FS or GS override, a RIP-relative operand, more than 14 bytes.
 bool can_displace(const Instruction& instruction);
 
 // Writes the copy and returns its length, at most kMaxDisplaced; 0 if can_displace
