@@ -2,8 +2,12 @@
 //
 // It never attaches to the VM, calls no JNI or JVMTI, takes no VM lock, touches no
 // heap and no VM metadata: all names come from the tables. So a thread that waits
-// for it with a full ring cannot deadlock with it.
-// Context: open/start/stop: JVMTI callbacks; request_flush: any thread and signal
+// for it with a full ring cannot deadlock with it. Every quarter of a second it commits
+// one transaction with rows, counts and the dictionary rows they need.
+//
+// On a full disk or an I/O error: one message, g_recording becomes kClosed, the file is
+// closed (what was committed is readable) and the rings are drained to nowhere.
+// Context: open/start/stop: JVMTI callbacks; wake_writer: any thread and signal
 // handler; the rest: the writer's own thread.
 #pragma once
 
@@ -11,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/base/wake.h"
 #include "agent/fault/site_table.h"
 #include "agent/fault/thread_pool.h"
 #include "agent/heap/class_table.h"
@@ -30,9 +35,9 @@ struct WriterSources {
 };
 
 struct WriterOptions {
-  std::string path;              // already expanded (%p, %t)
+  std::string path;  // already expanded (%p, %t)
   bool overwrite = false;
-  uint64_t max_events = 1000000; // UINT64_MAX: all, 0: off
+  uint64_t max_events = 1000000;  // UINT64_MAX: all, 0: off
   bool values = false;
 };
 
@@ -40,7 +45,7 @@ struct WriterOptions {
 struct RunInfo {
   std::string command, jvm_version, jvm_vendor, gc, protection, options, agent_version;
   uint64_t heap_start = 0, heap_size = 0, page_size = 4096;
-  uint64_t started_ns = 0;       // CLOCK_MONOTONIC of run.started_at
+  uint64_t started_ns = 0;  // CLOCK_MONOTONIC of run.started_at
 };
 
 class Writer {
@@ -61,6 +66,10 @@ class Writer {
   // after a few seconds with a message.
   void stop();
 
+  // Drains and commits what is there now, and waits for it (at most two seconds). Any thread, not a
+  // signal handler.
+  void flush();
+
   // Removes the file of a recording that never started (start of the JVM failed).
   void abandon();
 
@@ -71,8 +80,5 @@ class Writer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Wakes the writer; signal-safe (futex).
-void wake_writer();
 
 }  // namespace classaccess

@@ -1,0 +1,76 @@
+#include "agent/store/diagnostics.h"
+
+#include <time.h>
+
+#include "agent/base/counters.h"
+
+namespace classaccess {
+namespace {
+
+#define CLASSACCESS_THREAD_COUNTERS(X)            \
+  X(traps, "traps", "traps")                      \
+  X(emulated, "emulated", "instructions")         \
+  X(displaced, "displaced", "instructions")       \
+  X(stepped, "stepped", "instructions")           \
+  X(chained, "chained", "signals")                \
+  X(recorded, "recorded", "records")              \
+  X(filtered, "filtered", "accesses")             \
+  X(unresolved, "unresolved_at_trap", "accesses") \
+  X(waits, "waits", "waits")                      \
+  X(dropped, "dropped", "records")                \
+  X(self_ns, "self_ns", "ns")
+
+// The owner adds while we read; each value is whole, none is older than the last drain.
+void add(ThreadCounters* sum, const ThreadCounters& counters) {
+#define X(field, name, unit) sum->field += __atomic_load_n(&counters.field, __ATOMIC_RELAXED);
+  CLASSACCESS_THREAD_COUNTERS(X)
+#undef X
+}
+
+uint64_t thread_cpu_ns() {
+  timespec now;
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+bool Diagnostics::prepare(Database& database) {
+  database_ = &database;
+  return upsert_.prepare(database,
+                         "INSERT INTO diagnostic(name, value, unit) VALUES(?,?,?) "
+                         "ON CONFLICT(name) DO UPDATE SET value = excluded.value");
+}
+
+void Diagnostics::fold(const ThreadCounters& counters) { add(&ended_, counters); }
+
+bool Diagnostics::update(ThreadPool& threads, const WriterCounters& writer, bool* changed) {
+  ThreadCounters sum = ended_;
+  threads.for_each([&](const ThreadState& state) { add(&sum, state.counters); });
+  sum.dropped += writer.dropped;
+#define X(field, name, unit) \
+  if (!set(name, sum.field, unit, changed)) return false;
+  CLASSACCESS_THREAD_COUNTERS(X)
+#undef X
+#define X(name, unit) \
+  if (!set(#name, g_counters.name.load(std::memory_order_relaxed), unit, changed)) return false;
+  CLASSACCESS_COUNTERS(X)
+#undef X
+  return set("accesses", writer.accesses, "accesses", changed) && set("events", writer.events, "rows", changed) &&
+         set("unresolved", writer.unresolved, "accesses", changed) &&
+         set("dictionary", writer.dictionary, "entries", changed) && set("writer_ns", thread_cpu_ns(), "ns", changed);
+}
+
+bool Diagnostics::set(const char* name, uint64_t value, const char* unit, bool* changed) {
+  auto [it, is_new] = last_.try_emplace(name, value);
+  if (!is_new && it->second == value) return true;
+  it->second = value;
+  if (!database_->begin()) return false;
+  *changed = true;
+  upsert_.bind_text(1, name);
+  upsert_.bind(2, static_cast<int64_t>(value));
+  upsert_.bind_text(3, unit);
+  return upsert_.run();
+}
+
+}  // namespace classaccess

@@ -1,0 +1,298 @@
+#include "agent/store/drain.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "agent/base/clock.h"
+#include "agent/store/java_names.h"
+
+namespace classaccess {
+namespace {
+
+// A kill -9 costs what was not committed yet: a quarter of a second in general, and
+// never more than a good half, however long a commit takes.
+constexpr uint64_t kCommitNs = 200000000, kMaxCommitNs = 600000000;
+constexpr uint64_t kDiagnosticsNs = 1000000000;
+
+// The name under its seqlock; false while the owner is writing it.
+bool read_name(const ThreadState& state, uint32_t* version, std::string* name) {
+  uint32_t before = state.name_version.load(std::memory_order_acquire);
+  if (before % 2 != 0) return false;
+  char copy[sizeof(state.name)];
+  memcpy(copy, state.name, sizeof(copy));
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (state.name_version.load(std::memory_order_relaxed) != before) return false;
+  *version = before;
+  *name = utf8_from_modified({copy, strnlen(copy, sizeof(copy))});
+  return true;
+}
+
+const char* thread_kind_name(ThreadKind kind) {
+  return kind == ThreadKind::kPlatform ? "platform" : kind == ThreadKind::kCarrier ? "carrier" : "virtual";
+}
+
+}  // namespace
+
+Drain::Drain(Database& database, const WriterSources& sources, const WriterOptions& options, const RunInfo& run)
+    : database_(database),
+      sources_(sources),
+      started_ns_(run.started_ns),
+      heap_start_(static_cast<int64_t>(run.heap_start)),
+      max_events_(options.max_events),
+      values_(options.values),
+      catalog_(database, sources, run.started_ns),
+      commit_interval_ns_(kCommitNs) {
+  taken_.reserve(SpscRing::kCapacity);
+}
+
+bool Drain::prepare() {
+  return catalog_.prepare() && tally_.prepare(database_) && diagnostics_.prepare(database_) &&
+         insert_event_.prepare(
+             database_, "INSERT INTO event(tally, t_ns, gc_id, object, at, size, value) VALUES(?,?,?,?,?,?,?)") &&
+         insert_thread_.prepare(database_, "INSERT INTO thread VALUES(?,?,?,?,NULL,?,NULL)") &&
+         rename_thread_.prepare(database_, "UPDATE thread SET name = ? WHERE id = ?") &&
+         end_thread_.prepare(database_, "UPDATE thread SET ended_ns = ? WHERE id = ?");
+}
+
+void Drain::finalize() {
+  catalog_.finalize();
+  tally_.finalize();
+  diagnostics_.finalize();
+  for (Statement* s : {&insert_event_, &insert_thread_, &rename_thread_, &end_thread_}) s->finalize();
+}
+
+uint64_t Drain::round() {
+  uint64_t taken = 0;
+  sources_.threads->for_each([&](ThreadState& state) {
+    take(state);
+    taken += taken_.size();
+    commit_if_due();
+  });
+  if (!database_.failed()) {
+    catalog_.update_collections(&changed_);
+    commit_if_due();
+  }
+  return taken;
+}
+
+Drain::Stream* Drain::stream_of(ThreadState& state) {
+  std::unique_ptr<Stream>& stream = streams_[&state];
+  if (stream == nullptr || stream->thread_id != state.thread_id) {
+    stream = std::make_unique<Stream>();
+    stream->thread_id = state.thread_id;
+  }
+  return stream.get();
+}
+
+void Drain::take(ThreadState& state) {
+  // Phase and choice before the ring: what was pushed before they changed is then in it.
+  bool ended = state.phase.load(std::memory_order_acquire) == ThreadPhase::kEnded;
+  ThreadChoice choice = state.choice.load(std::memory_order_acquire);
+  // Copied out first, so that a thread with a full ring goes on while SQLite works.
+  taken_.clear();
+  state.ring.drain([this](const AccessRecord& record) { taken_.push_back(record); });
+  if (database_.failed()) {
+    counters_.dropped += taken_.size();
+    if (ended) sources_.threads->recycle(&state);
+    return;
+  }
+  Stream* stream = stream_of(state);
+  if (choice == ThreadChoice::kExcluded) {
+    stream->undecided.clear();
+  } else if (choice == ThreadChoice::kUndecided && !stream->assume_recorded) {
+    stream->undecided.insert(stream->undecided.end(), taken_.begin(), taken_.end());
+    if (ended || stream->undecided.size() > kMaxUndecided) {
+      stream->assume_recorded = true;
+      std::vector<AccessRecord> kept = std::move(stream->undecided);
+      stream->undecided.clear();
+      if (update_thread(state, stream, !kept.empty())) {
+        for (const AccessRecord& record : kept) accept(stream, record);
+      }
+    }
+  } else {
+    bool has_records = !taken_.empty() || !stream->undecided.empty();
+    if (update_thread(state, stream, has_records)) {
+      for (const AccessRecord& record : stream->undecided) accept(stream, record);
+      stream->undecided.clear();
+      for (const AccessRecord& record : taken_) accept(stream, record);
+    }
+  }
+  if (ended) end_thread(state, stream);
+}
+
+// The thread's row: made at its first record or name, kept up with its name.
+bool Drain::update_thread(ThreadState& state, Stream* stream, bool has_records) {
+  uint32_t version = state.name_version.load(std::memory_order_relaxed);
+  if (stream->has_row ? version == stream->name_version : version == 0 && !has_records) return true;
+  std::string name;
+  bool named = read_name(state, &version, &name);
+  if (!database_.begin()) return false;
+  changed_ = true;
+  if (stream->has_row) {
+    if (!named) return true;
+    stream->name_version = version;
+    rename_thread_.bind_text_or_null(1, name);
+    rename_thread_.bind(2, stream->thread_id);
+    return rename_thread_.run();
+  }
+  stream->has_row = true;
+  stream->name_version = named ? version : 0;
+  insert_thread_.bind(1, stream->thread_id);
+  insert_thread_.bind(2, state.tid);
+  insert_thread_.bind_text_or_null(3, name);
+  insert_thread_.bind_text(4, thread_kind_name(state.kind));
+  insert_thread_.bind(5, static_cast<int64_t>(state.started_ns - started_ns_));
+  return insert_thread_.run();
+}
+
+void Drain::end_thread(ThreadState& state, Stream* stream) {
+  expire_pending(stream);
+  if (stream->has_row && database_.begin()) {
+    changed_ = true;
+    uint64_t ended = state.ended_ns.load(std::memory_order_acquire);
+    end_thread_.bind_or_null(1, static_cast<int64_t>(ended - started_ns_), ended != 0);
+    end_thread_.bind(2, stream->thread_id);
+    if (!end_thread_.run()) return;
+  }
+  diagnostics_.fold(state.counters);
+  streams_.erase(&state);
+  sources_.threads->recycle(&state);
+}
+
+void Drain::accept(Stream* stream, const AccessRecord& record) {
+  PendingStores& pending = stream->pending;
+  if (pending.stale(record.gc_id) || pending.full()) expire_pending(stream);
+  switch (record.kind) {
+    case RecordKind::kPending: pending.add(record); break;
+    case RecordKind::kKlassStore: {
+      bool selected = (record.flags & kFlagSelected) != 0;
+      pending.resolve(record, [&](AccessRecord store) {
+        if (!selected) return;
+        store.kind = RecordKind::kKlassStore;  // classified as part init
+        emit(stream->thread_id, store);
+      });
+      if (selected) emit(stream->thread_id, record);
+      break;
+    }
+    case RecordKind::kAccess: emit(stream->thread_id, record); break;
+  }
+}
+
+void Drain::expire_pending(Stream* stream) {
+  stream->pending.expire([&](AccessRecord store) {
+    store.kind = RecordKind::kAccess;
+    store.object = 0;
+    store.extent = 0;
+    store.class_id = 0;
+    emit(stream->thread_id, store);
+  });
+}
+
+void Drain::emit(uint32_t thread_id, const AccessRecord& record) {
+  const ClassInfo* klass = nullptr;
+  const FieldSet* fields = nullptr;
+  if (record.class_id != 0 && record.class_id < sources_.classes->end()) {
+    klass = &sources_.classes->row(record.class_id);
+    fields = klass->fields.load(std::memory_order_acquire);
+  }
+  uint8_t bytecode = 0;
+  if (record.site_id != 0 && record.site_id < sources_.sites->end()) {
+    bytecode = sources_.sites->row(record.site_id).bytecode;
+  }
+  rows_.clear();
+  classify(record, klass, fields, bytecode, *sources_.layout, &rows_);
+  for (const AccessRow& row : rows_) emit_row(thread_id, record, row, klass);
+}
+
+void Drain::emit_row(uint32_t thread_id, const AccessRecord& record, const AccessRow& row, const ClassInfo* klass) {
+  // As stored: see schema.h.
+  bool has_object = row.class_id != 0 && record.object != 0;
+  int64_t object = has_object ? (static_cast<int64_t>(record.object) - heap_start_) >> 3 : 0;
+  int64_t at = static_cast<int64_t>(row.address) - heap_start_ - object * 8;
+
+  bool is_new = false;
+  uint32_t id =
+      tally_.find_or_add({thread_id, record.site_id, row.class_id, row.field_id, row.part, record.op}, &is_new);
+  TallyEntry& entry = tally_.entry(id);
+  if (is_new) {
+    ++counters_.dictionary;
+    entry.size = row.size;
+    entry.at = at;
+    if (row.part == Part::kElement) {
+      entry.base = static_cast<int32_t>(array_header_bytes(klass->layout_helper));
+      entry.shift = static_cast<int32_t>(array_log2_element(klass->layout_helper));
+    }
+  }
+  tally_.add(id, row.size);
+  changed_ = true;
+  ++counters_.accesses;
+  if (row.class_id == 0) ++counters_.unresolved;
+  if (counters_.events < max_events_) {
+    ++counters_.events;
+    write_event(id, record, row, entry, has_object, object, at);
+  }
+}
+
+void Drain::write_event(uint32_t tally, const AccessRecord& record, const AccessRow& row, const TallyEntry& entry,
+                        bool has_object, int64_t object, int64_t at) {
+  if (!database_.begin()) return;
+  insert_event_.bind(1, tally);
+  insert_event_.bind(2, static_cast<int64_t>(record.t_ns - started_ns_));
+  insert_event_.bind(3, record.gc_id);
+  insert_event_.bind_or_null(4, object, has_object);
+  insert_event_.bind_or_null(5, at, at != entry.at);
+  insert_event_.bind_or_null(6, row.size, row.size != entry.size);
+  // The value of a row that is a piece of the access: its bytes, if they are all known.
+  uint64_t skip = row.address - record.address;
+  bool has_value =
+      values_ && (record.flags & kFlagValue) != 0 && record.size <= 8 && skip < 8 && row.size <= 8 && row.size != 0;
+  uint64_t mask = row.size < 8 ? (uint64_t{1} << row.size * 8) - 1 : ~uint64_t{0};
+  insert_event_.bind_or_null(7, static_cast<int64_t>(record.value >> skip * 8 & mask), has_value);
+  (void)insert_event_.run();  // the error is kept in database_
+}
+
+void Drain::commit_if_due() {
+  if (database_.failed()) return;
+  uint64_t now = monotonic_ns();
+  if (now - last_diagnostics_ns_ >= kDiagnosticsNs) {
+    last_diagnostics_ns_ = now;
+    diagnostics_.update(*sources_.threads, counters_, &changed_);
+  }
+  if (changed_ && now - last_commit_ns_ >= commit_interval_ns_) commit();
+}
+
+bool Drain::commit() {
+  if (!changed_) return !database_.failed();
+  uint64_t start = monotonic_ns();
+  // Collections first: rows may carry the id of one that started a moment ago.
+  if (!database_.begin() || !catalog_.update_collections(&changed_)) return false;
+  bool flushed = tally_.flush(
+      [this](const TallyKey& key) { return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id); });
+  if (!flushed || !database_.commit()) return false;
+  changed_ = false;
+  last_commit_ns_ = monotonic_ns();
+  commit_interval_ns_ = std::clamp((last_commit_ns_ - start) * 4, kCommitNs, kMaxCommitNs);
+  return true;
+}
+
+bool Drain::finish() {
+  sources_.threads->for_each([&](ThreadState& state) {
+    if (database_.failed()) return;
+    Stream* stream = stream_of(state);
+    if (state.choice.load(std::memory_order_acquire) != ThreadChoice::kExcluded && !stream->undecided.empty()) {
+      std::vector<AccessRecord> kept = std::move(stream->undecided);
+      stream->undecided.clear();
+      if (!update_thread(state, stream, true)) return;
+      for (const AccessRecord& record : kept) accept(stream, record);
+    }
+    expire_pending(stream);
+  });
+  // Twice: the first commit writes dictionary rows, the counters tell about it.
+  if (!commit()) return false;
+  changed_ = true;
+  return database_.begin() && catalog_.complete_classes() &&
+         diagnostics_.update(*sources_.threads, counters_, &changed_) && commit();
+}
+
+}  // namespace classaccess

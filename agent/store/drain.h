@@ -1,0 +1,85 @@
+// Rings -> rows and counts: takes the records of every thread, works out what each one
+// touched, counts it and, up to max_events, keeps it as a row.
+// Context: writer thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/store/catalog.h"
+#include "agent/store/classify.h"
+#include "agent/store/database.h"
+#include "agent/store/diagnostics.h"
+#include "agent/store/pending_stores.h"
+#include "agent/store/tally.h"
+#include "agent/store/writer.h"
+
+namespace classaccess {
+
+class Drain {
+ public:
+  // Records of a thread whose `threads=` choice is open are kept up to this number;
+  // beyond it the thread counts as recorded (its ring must not stay full: it may be
+  // waiting for us before it can decide).
+  static constexpr size_t kMaxUndecided = 1u << 18;
+
+  Drain(Database& database, const WriterSources& sources, const WriterOptions& options, const RunInfo& run);
+
+  bool prepare();
+
+  // Takes what is in the rings and commits when it is time. Returns the number of records
+  // taken. After a database error: takes and counts them as dropped, nothing else.
+  uint64_t round();
+  // Commits now if anything has changed.
+  bool commit();
+  // The last words: threads that never decided, stores that never met an object, counters.
+  bool finish();
+  // Releases the statements; nothing but round() may be called after it.
+  void finalize();
+
+ private:
+  // What the writer knows of one ThreadState while it is in use.
+  struct Stream {
+    uint32_t thread_id = 0;
+    uint32_t name_version = 0;
+    bool has_row = false, assume_recorded = false;
+    PendingStores pending;
+    std::vector<AccessRecord> undecided;
+  };
+
+  Stream* stream_of(ThreadState& state);
+  void take(ThreadState& state);
+  void end_thread(ThreadState& state, Stream* stream);
+  bool update_thread(ThreadState& state, Stream* stream, bool has_records);
+  void accept(Stream* stream, const AccessRecord& record);
+  void decide(ThreadState& state, Stream* stream, bool last);
+  void expire_pending(Stream* stream);
+  void emit(uint32_t thread_id, const AccessRecord& record);
+  void emit_row(uint32_t thread_id, const AccessRecord& record, const AccessRow& row, const ClassInfo* klass);
+  void write_event(uint32_t tally, const AccessRecord& record, const AccessRow& row, const TallyEntry& entry,
+                   bool has_object, int64_t object, int64_t at);
+  void commit_if_due();
+
+  Database& database_;
+  const WriterSources& sources_;
+  const uint64_t started_ns_;
+  const int64_t heap_start_;
+  const uint64_t max_events_;
+  const bool values_;
+
+  Catalog catalog_;
+  Tally tally_;
+  Diagnostics diagnostics_;
+  WriterCounters counters_;
+  Statement insert_event_, insert_thread_, rename_thread_, end_thread_;
+
+  std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
+  std::vector<AccessRecord> taken_;
+  std::vector<AccessRow> rows_;
+  bool changed_ = false;
+  uint64_t last_commit_ns_ = 0, last_diagnostics_ns_ = 0, commit_interval_ns_;
+};
+
+}  // namespace classaccess
