@@ -23,13 +23,20 @@ final class Expect {
         add(key(holder, declares, field, "field", "plain", op, thread), count);
     }
 
-    /** The method touches each of `elements` indexes `passes` times. */
+    /** The method walks an array of `elements` with a for loop, touching each once, `passes` times. */
     static void elements(String type, String method, String op, String thread, int elements, int passes) {
         StringBuilder s = new StringBuilder(160);
         s.append("class=").append(type).append(" part=element kind=plain op=").append(op);
         s.append(" method=").append(method).append(" elements=").append(elements);
         s.append(" thread=").append(thread);
         add(s.toString(), (long) elements * passes);
+
+        // In the interpreter every element access checks its index against the length, and the loop
+        // loads it once more for each of its tests.
+        s.setLength(0);
+        s.append("class=").append(type).append(" part=length kind=plain op=load method=").append(method);
+        s.append(" thread=").append(thread);
+        add(s.toString(), (2L * elements + 1) * passes);
     }
 
     private static String key(

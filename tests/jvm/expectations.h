@@ -1,0 +1,42 @@
+// What a harness program says it did, and what a recording says of the same.
+//
+// A harness program prints `EXPECT key=value ...` lines (java-harness/counts/Expect.java). The keys
+// that name a count are put together into one string here, and the recording's counts are summed
+// under the same strings. Context: test process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/jvm/database.h"
+
+namespace classaccess {
+
+struct Expectation {
+  std::string class_name, declares, field, part, kind, op, thread, method;
+  int64_t count = 0;
+  int64_t elements = 0;   // arrays: every index from 0 to this is touched count/elements times
+
+  bool element() const { return part == "element"; }
+  // Key into Counts.
+  std::string key() const;
+};
+
+// Fails the test on a line that is not understood.
+std::vector<Expectation> parse_expectations(const std::string& out);
+
+// Counts by Expectation::key(). Fields are summed over sites, elements and lengths kept by method.
+struct Counts {
+  std::map<std::string, int64_t> all;
+  std::map<std::string, int64_t> compiled;     // of `all`: at sites of kind c1 or c2
+
+  int64_t of(const Expectation& expectation) const;
+};
+Counts read_counts(Database& db);
+
+// Accesses by index, from single rows: index -> rows, for one expectation about elements.
+std::map<int64_t, int64_t> read_indexes(Database& db, const Expectation& expectation);
+
+}  // namespace classaccess

@@ -1,0 +1,41 @@
+// The ways a JVM can run a harness program: execution mode, collector, compressed oops, JDK.
+// One table for every parametrised test of this folder.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tests/jvm/jdk.h"
+
+namespace classaccess {
+
+enum class Execution { kInterpreted, kC1, kC2, kDefault };
+enum class Collector { kSerial, kParallel, kG1, kShenandoah, kEpsilon, kDefault };
+
+struct Mode {
+  Jdk jdk;
+  Execution execution = Execution::kInterpreted;
+  Collector collector = Collector::kSerial;
+  bool compressed_oops = true;
+  bool churn = false;   // the heap grows, shrinks and is collected 100 times meanwhile
+  int threads = 8;
+
+  // All flags but the agent; heap size included.
+  std::vector<std::string> flags() const;
+  // Letters, digits and underscores: jdk17_xint_g1_oops64_churn_8.
+  std::string name() const;
+  // The collector works while Java threads run: its barriers load references on their behalf.
+  bool concurrent_marking() const;
+};
+
+std::ostream& operator<<(std::ostream& out, const Mode& mode);
+
+// The subset of CI, or with CLASSACCESS_FULL=1 every combination.
+std::vector<Mode> exact_count_modes();
+
+// Flags of one execution mode.
+std::vector<std::string> execution_flags(Execution execution);
+std::vector<std::string> collector_flags(Collector collector);
+
+}  // namespace classaccess
