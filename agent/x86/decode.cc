@@ -466,6 +466,7 @@ bool decode(const uint8_t* bytes, size_t available, Instruction* out) {
       return false;
     }
   }
+  if (map == OpcodeMap::k1Byte && opcode == 0x8f && (out->modrm & 0x38) != 0) return false;  // XOP
   if (!take_immediate(&c, follows, out)) return false;
   if (out->has_memory) {
     apply_form(find_form(Encoding::kLegacy, map, opcode, prefix, (out->modrm >> 3) & 7u, out->rex_w), ext, memory, out);
