@@ -1,0 +1,29 @@
+package com.acme.shop;
+
+/** Stock in an int array; two counters side by side, each written by another thread (v_shared). */
+final class Warehouse {
+  final int[] stock;
+  long picked;
+  long counted;
+
+  Warehouse(int articles, int pieces) {
+    stock = new int[articles];
+    for (int i = 0; i < articles; i++) {
+      stock[i] = pieces;
+    }
+  }
+
+  synchronized void pick(OrderLine line) {
+    stock[line.article] -= line.quantity;
+    picked += line.quantity;
+  }
+
+  synchronized long count() {
+    long pieces = 0;
+    for (int inStock : stock) {
+      pieces += inStock;
+    }
+    counted++;
+    return pieces;
+  }
+}

@@ -1,0 +1,2 @@
+# What is shipped.
+set(CMAKE_BUILD_TYPE Release CACHE STRING "")
