@@ -70,6 +70,13 @@ void add_run(TouchedRuns* out, uint64_t address, uint32_t size) {
   if (out->count < TouchedRuns::kMax) out->runs[out->count++] = TouchedRun{address, size};
 }
 
+// Not the builtin: that calls into libgcc where the CPU's POPCNT may not be assumed.
+uint32_t count_bits(uint64_t bits) {
+  uint32_t n = 0;
+  for (; bits != 0; bits &= bits - 1) ++n;
+  return n;
+}
+
 uint64_t low_bits(unsigned n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
 
 // Bit i is set if lane i takes part.
@@ -167,7 +174,7 @@ void find_touched(const Instruction& in, const CpuState& state, TouchedRuns* out
   }
   uint64_t address = effective_address(in, state);
   if (in.touch == Touch::kPacked) {
-    uint32_t bytes = static_cast<uint32_t>(__builtin_popcountll(lanes)) * in.element_bytes;
+    uint32_t bytes = count_bits(lanes) * in.element_bytes;
     if (bytes != 0) add_run(out, address, bytes);
     return;
   }
