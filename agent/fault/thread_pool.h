@@ -24,7 +24,7 @@ class ThreadPool {
   void for_each(F&& f) {
     uint32_t end = high_.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < end; ++i) {
-      if (states_[i].phase.load(std::memory_order_acquire) != ThreadPhase::kFree) f(states_[i]);
+      if (states_[i].phase.load(std::memory_order_acquire) >= ThreadPhase::kLive) f(states_[i]);
     }
   }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "agent/base/spsc_ring.h"
+#include "agent/heap/resolver.h"
 
 namespace classaccess {
 
@@ -29,6 +30,7 @@ struct ThreadCounters {
 
 enum class ThreadPhase : uint32_t {
   kFree = 0,
+  kClaimed,   // being set up by its owner
   kLive,
   kEnded,     // set by ThreadEnd or by the exit path; the writer drains it, then frees it
 };
@@ -53,14 +55,10 @@ struct ThreadState {
 
   ThreadCounters counters;
 
-  // Last object resolved, valid within one gc epoch.
-  uint64_t last_object = 0, last_end = 0;
-  uint32_t last_class = 0, last_epoch = 0;
+  ResolverHints hints;       // its JavaThread*, the last object it touched
 
   // Single step in flight: 0, or the PC being stepped.
   uint64_t step_pc = 0;
-  uint64_t java_thread = 0;  // JavaThread*, 0 until known
-  int32_t depth = 0;         // nested handler entries
 
   SpscRing ring;
 };

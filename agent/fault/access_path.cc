@@ -1,0 +1,308 @@
+#include "agent/fault/access_path.h"
+
+#include <string.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/counters.h"
+#include "agent/base/wake.h"
+#include "agent/fault/gs_base.h"
+#include "agent/protect/armed_pages.h"
+#include "agent/protect/twin_view.h"
+#include "agent/x86/emulate.h"
+#include "agent/x86/operand.h"
+#include "agent/x86/string_ops.h"
+
+namespace classaccess {
+
+struct AccessPath::Access {
+  CachedInstruction* row = nullptr;
+  const CpuState* cpu = nullptr;
+  uint64_t t_ns = 0;
+  uint64_t address = 0;
+  uint32_t size = 0;
+  Op op = Op::kLoad;
+  RecordKind kind = RecordKind::kAccess;
+  Resolution resolution;
+  bool has_value = false;
+  uint64_t value = 0;
+};
+
+void push_record(ThreadState* thread, const AccessRecord& record) {
+  while (!thread->ring.push(record)) {
+    if (g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) {
+      ++thread->counters.dropped;
+      return;
+    }
+    ++thread->counters.waits;
+    wake_writer();
+    raw_sleep(100000);
+  }
+  if ((++thread->counters.recorded & 1023) == 0 && thread->ring.pending() > SpscRing::kCapacity / 2) wake_writer();
+}
+
+uint32_t AccessPath::site_of(CachedInstruction* row, const CpuState& cpu) {
+  const Instruction& instruction = row->instruction;
+  constexpr int kRbp = 5, kR13 = 13;
+  bool interpreted = row->pc - layout->interpreter_low < layout->interpreter_high - layout->interpreter_low;
+  if (!interpreted) {
+    uint32_t version = row->site_version.load(std::memory_order_acquire);
+    uint32_t id = row->site_id;
+    CodeSite cached;
+    cached.nmethod = row->site_nmethod;
+    cached.compile_id = row->site_compile_id;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    bool stable = (version & 1) == 0 && row->site_version.load(std::memory_order_relaxed) == version;
+    if (stable && id != 0 && (cached.nmethod == 0 || code->still_valid(cached))) return id;
+  }
+  CodeSite site = code->lookup(row->pc, cpu.gpr[kRbp], cpu.gpr[kR13]);
+  uint32_t id = sites->find_or_add(row->pc, site, instruction.bytes, row->fetched);
+  if (!interpreted) {
+    uint32_t version = row->site_version.load(std::memory_order_relaxed);
+    // Whoever finds it odd leaves the caching to the other thread.
+    if ((version & 1) == 0 &&
+        row->site_version.compare_exchange_strong(version, version + 1, std::memory_order_acquire)) {
+      row->site_id = id;
+      row->site_nmethod = site.nmethod;
+      row->site_compile_id = site.compile_id;
+      row->site_version.store(version + 2, std::memory_order_release);
+    }
+  }
+  return id;
+}
+
+void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruction& instruction, Access* access) {
+  uint64_t candidates[3];
+  int count = 0;
+  auto add = [&](uint64_t value) {
+    if ((value & 7) == 0 && value <= access->address && value >= layout->heap_low) candidates[count++] = value;
+  };
+  if (instruction.base < 16) add(cpu.gpr[instruction.base]);
+  if (instruction.index < 16 && !instruction.vsib) {
+    add(cpu.gpr[instruction.index]);
+    if (instruction.base < 16) add(cpu.gpr[instruction.base] + cpu.gpr[instruction.index] * instruction.scale);
+  }
+  ResolveQuery query;
+  query.address = access->address;
+  query.op = access->op;
+  query.java_code = in_code_cache(cpu.rip);
+  query.candidates = candidates;
+  query.candidate_count = count;
+  access->resolution = resolver->resolve(query, &thread->hints);
+  if (access->resolution.kind == Resolution::kPending) access->kind = RecordKind::kPending;
+}
+
+void AccessPath::record(ThreadState* thread, const Access& access) {
+  const Resolution& found = access.resolution;
+  bool resolved = found.kind == Resolution::kObject;
+  bool selected = resolved && found.class_info->selected;
+  if (resolved && !selected && access.kind == RecordKind::kAccess) {
+    ++thread->counters.filtered;
+    return;
+  }
+  AccessRecord record = {};
+  record.t_ns = access.t_ns;
+  record.address = access.address;
+  record.size = access.size;
+  record.op = access.op;
+  record.kind = access.kind;
+  record.gc_id = g_gc_id.load(std::memory_order_relaxed);
+  if (resolved) {
+    record.object = found.object;
+    record.extent = found.extent;
+    record.class_id = found.class_info->id;
+    record.flags = static_cast<uint8_t>((selected ? kFlagSelected : 0) | (found.mirror ? kFlagMirror : 0));
+    const Instruction& instruction = access.row->instruction;
+    // cmp rax,[obj] and test [obj],eax at the object's start: HotSpot's null checks
+    // (nobody compares a mark word with a register that way and drops the flags).
+    if (instruction.writes_flags_only && access.row->flags_dead && access.address == found.object &&
+        in_code_cache(access.row->pc)) {
+      record.flags |= kFlagNullCheck;
+    }
+  } else if (access.kind == RecordKind::kAccess) {
+    ++thread->counters.unresolved;
+  }
+  if (access.has_value) {
+    record.value = access.value;
+    record.flags |= kFlagValue;
+  }
+  // A header store of a class that is not selected only settles pending stores.
+  if (selected || access.kind != RecordKind::kKlassStore) record.site_id = site_of(access.row, *access.cpu);
+  push_record(thread, record);
+}
+
+void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address,
+                            uint64_t bytes, Op op, uint64_t t_ns) {
+  while (bytes > 0) {
+    Access access;
+    access.row = row;
+    access.cpu = &cpu;
+    access.t_ns = t_ns;
+    access.address = address;
+    access.op = op;
+    resolve(thread, cpu, row->instruction, &access);
+    uint64_t piece = bytes;
+    if (access.resolution.kind == Resolution::kObject) {
+      uint64_t in_object = access.resolution.object + access.resolution.extent - address;
+      if (piece > in_object) piece = in_object;
+    }
+    if (piece > 0x40000000) piece = 0x40000000;  // `size` has 32 bits
+    access.size = static_cast<uint32_t>(piece);
+    record(thread, access);
+    address += piece;
+    bytes -= piece;
+  }
+}
+
+void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address,
+                                bool write, uint64_t t_ns) {
+  Access access;
+  access.row = row;
+  access.cpu = &cpu;
+  access.t_ns = t_ns;
+  access.address = address;
+  access.op = write ? Op::kStore : Op::kLoad;
+  resolve(thread, cpu, row->instruction, &access);
+  record(thread, access);
+}
+
+Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
+                                  bool write) {
+  const Instruction& instruction = row->instruction;
+  uint64_t t_ns = monotonic_ns();
+  const CpuState before = *cpu;
+  TouchedRuns touched;
+  find_touched(instruction, before, &touched);
+  bool covers_fault = false, all_armed = touched.count > 0;
+  for (uint32_t i = 0; i < touched.count; ++i) {
+    const TouchedRun& run = touched.runs[i];
+    covers_fault |= fault_address - run.address < run.size;
+    all_armed &= g_armed.armed(run.address, run.size);
+  }
+  if (!covers_fault) {
+    // The decoder and the CPU disagree: believe the CPU, and say so.
+    count(g_counters.decode_failures);
+    record_unknown(thread, before, row, fault_address, write, t_ns);
+    return Verdict::kStep;
+  }
+
+  Verdict verdict = Verdict::kStep;
+  uint64_t stub = 0;
+  if (all_armed && instruction.execute == Execute::kEmulate && touched.count == 1) {
+    verdict = Verdict::kEmulated;
+  } else if (all_armed && instruction.execute == Execute::kDisplace && gs_base_ready(g_twin.distance())) {
+    stub = instructions->displaced_copy(row);
+    if (stub != 0) verdict = Verdict::kDisplaced;
+  }
+
+  if (verdict == Verdict::kEmulated) {
+    Access access;
+    access.row = row;
+    access.cpu = &before;
+    access.t_ns = t_ns;
+    access.address = touched.runs[0].address;
+    access.size = touched.runs[0].size;
+    access.op = instruction.op;
+    resolve(thread, before, instruction, &access);
+    emulate(instruction, cpu, g_twin.at(access.address), &access.value);
+    access.has_value = values && access.size <= 8;
+    if (access.op == Op::kStore) {
+      const bool vm_code = !in_code_cache(before.rip);
+      Resolution& found = access.resolution;
+      if (found.kind != Resolution::kObject || access.address == found.object + layout->klass_offset) {
+        Resolution made = resolver->note_header_store(access.address, access.size, vm_code);
+        if (made.kind == Resolution::kObject) {
+          found = made;
+          access.kind = RecordKind::kKlassStore;
+        }
+      } else if (resolver->is_length_store(found, access.address)) {
+        // The array is complete now, its extent known.
+        Resolution made = resolver->note_header_store(found.object + layout->klass_offset, 4, true);
+        if (made.kind == Resolution::kObject) found = made;
+        access.kind = RecordKind::kKlassStore;
+      }
+    }
+    record(thread, access);
+    return verdict;
+  }
+
+  for (uint32_t i = 0; i < touched.count; ++i) {
+    const TouchedRun& run = touched.runs[i];
+    if (!g_armed.in_range(run.address)) continue;
+    Access access;
+    access.row = row;
+    access.cpu = &before;
+    access.t_ns = t_ns;
+    access.address = run.address;
+    access.size = run.size;
+    access.op = instruction.op;
+    if (values && run.size <= 8 && all_armed) {
+      if (instruction.op == Op::kLoad) {
+        memcpy(&access.value, g_twin.at(run.address), run.size);
+        access.has_value = true;
+      } else if (instruction.op == Op::kStore && instruction.vector_bytes != 0 && instruction.touch == Touch::kWhole) {
+        uint8_t bytes[16] = {};
+        read_vector(before.fpstate, instruction.reg, sizeof(bytes), bytes);
+        memcpy(&access.value, bytes, run.size);
+        access.has_value = true;
+      }
+    }
+    resolve(thread, before, instruction, &access);
+    record(thread, access);
+  }
+  if (verdict == Verdict::kDisplaced) cpu->rip = stub;
+  return verdict;
+}
+
+// What run_string's callbacks need.
+struct StringContext {
+  AccessPath* path;
+  ThreadState* thread;
+  CpuState before;
+  CachedInstruction* row;
+  uint64_t t_ns;
+
+  static uint64_t translate(void* context, uint64_t address, uint64_t* below, uint64_t* above) {
+    constexpr uint64_t kMost = 1ull << 40;
+    if (g_armed.armed(address)) {
+      *above = g_armed.armed_ahead(address, kMost);
+      *below = g_armed.armed_behind(address, kMost) - 1;
+      return reinterpret_cast<uint64_t>(g_twin.at(address));
+    }
+    if (g_armed.in_range(address)) return 0;
+    *below = address < g_armed.low() ? address : address - g_armed.high();
+    *above = address < g_armed.low() ? g_armed.low() - address : kMost;
+    return address;
+  }
+
+  static void touched(void* context, uint64_t address, uint64_t bytes, Op op) {
+    auto* self = static_cast<StringContext*>(context);
+    if (!g_armed.in_range(address)) return;
+    self->path->record_run(self->thread, self->before, self->row, address, bytes, op, self->t_ns);
+  }
+};
+
+Verdict AccessPath::perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
+                                   bool write) {
+  StringContext context{this, thread, *cpu, row, monotonic_ns()};
+  StringAccess access{&context, StringContext::translate, StringContext::touched};
+  uint64_t rcx = cpu->gpr[1], rsi = cpu->gpr[6], rdi = cpu->gpr[7];
+  if (run_string(row->instruction, cpu, access) == StringResult::kDone) return Verdict::kEmulated;
+  // Partly done: go on from there; the instruction traps (or faults for real) again.
+  if (cpu->gpr[1] != rcx || cpu->gpr[6] != rsi || cpu->gpr[7] != rdi) return Verdict::kEmulated;
+  record_unknown(thread, context.before, row, fault_address, write, context.t_ns);
+  return Verdict::kStep;
+}
+
+Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, uint64_t fault_address, bool write) {
+  CachedInstruction scratch;
+  CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);
+  const Instruction& instruction = row->instruction;
+  if (instruction.length == 0 || !instruction.touches_memory || instruction.size == 0) {
+    record_unknown(thread, *cpu, row, fault_address, write, monotonic_ns());
+    return Verdict::kStep;
+  }
+  if (instruction.execute == Execute::kString) return perform_string(thread, cpu, row, fault_address, write);
+  return perform_plain(thread, cpu, row, fault_address, write);
+}
+
+}  // namespace classaccess

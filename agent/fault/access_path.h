@@ -1,0 +1,68 @@
+// The life of one access inside the handler: decode, resolve, record, perform.
+//
+// perform() is called by the fault handler for a fault on an armed page; afterwards
+// the interrupted context (a CpuState) is ready to be resumed: behind the instruction,
+// at its displaced copy, or at the instruction with a single step to be made.
+// Context: signal handler of the faulting thread, which is at no safepoint: a
+// stop-the-world collector cannot move objects meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/fault/instruction_cache.h"
+#include "agent/fault/site_table.h"
+#include "agent/fault/thread_pool.h"
+#include "agent/fault/thread_state.h"
+#include "agent/heap/code_lookup.h"
+#include "agent/heap/resolver.h"
+#include "agent/heap/vm_layout.h"
+#include "agent/x86/instruction.h"
+
+namespace classaccess {
+
+enum class Verdict : uint8_t {
+  kEmulated,   // performed; rip is behind the instruction
+  kDisplaced,  // rip is at the displaced copy
+  kStep,       // open the key in the frame and single-step
+};
+
+class AccessPath {
+ public:
+  // Everything pointed to outlives the recording.
+  VmLayout* layout = nullptr;
+  ClassTable* classes = nullptr;
+  CodeLookup* code = nullptr;
+  SiteTable* sites = nullptr;
+  Resolver* resolver = nullptr;
+  ThreadPool* threads = nullptr;
+  InstructionCache* instructions = nullptr;
+  bool values = false;          // values=on
+  bool filter_threads = false;  // threads= was given
+
+  // `fault_address` and `write` are the kernel's view of the fault.
+  Verdict perform(ThreadState* thread, CpuState* cpu, uint64_t fault_address, bool write);
+
+ private:
+  struct Access;  // one run of bytes of one instruction
+
+  Verdict perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
+                        bool write);
+  Verdict perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
+                         bool write);
+  void resolve(ThreadState* thread, const CpuState& cpu, const Instruction& instruction, Access* access);
+  void record(ThreadState* thread, const Access& access);
+  void record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, uint64_t bytes,
+                  Op op, uint64_t t_ns);
+  void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, bool write,
+                      uint64_t t_ns);
+  uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
+  bool in_code_cache(uint64_t pc) const { return pc - layout->code_low < layout->code_high - layout->code_low; }
+
+  friend struct StringContext;
+};
+
+// Pushes into the thread's ring; waits while it is full. Drops (and counts) only when
+// the recording has been closed.
+void push_record(ThreadState* thread, const AccessRecord& record);
+
+}  // namespace classaccess

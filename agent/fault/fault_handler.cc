@@ -1,0 +1,265 @@
+#include "agent/fault/fault_handler.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/counters.h"
+#include "agent/base/raw_log.h"
+#include "agent/base/raw_syscall.h"
+#include "agent/base/safe_load.h"
+#include "agent/fault/gs_base.h"
+#include "agent/fault/java_thread.h"
+#include "agent/fault/signal_chain.h"
+#include "agent/protect/armed_pages.h"
+#include "agent/protect/protection_key.h"
+#include "agent/x86/operand.h"
+#include "agent/x86/string_ops.h"
+
+namespace classaccess {
+namespace {
+
+#ifndef SEGV_PKUERR
+constexpr int SEGV_PKUERR = 4;
+#endif
+
+constexpr uint64_t kTrapFlag = 0x100;
+constexpr uint64_t kArmRequest = 0x636c61636cull;  // sival_ptr of arm_other_thread
+
+AccessPath* g_access;
+SignalChain g_segv, g_bus, g_trap;
+volatile uint64_t g_self_test_page;
+volatile bool g_self_test_seen;
+
+// Initial-exec: no allocation on first use.
+__thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
+
+// ucontext's registers in ModRM order.
+constexpr int kGregs[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                            REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+
+void read_context(const ucontext_t* uc, CpuState* cpu) {
+  for (int i = 0; i < 16; ++i) cpu->gpr[i] = static_cast<uint64_t>(uc->uc_mcontext.gregs[kGregs[i]]);
+  cpu->rip = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
+  cpu->rflags = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_EFL]);
+  asm("mov %%fs:0, %0" : "=r"(cpu->fs_base));  // the x86-64 TLS ABI keeps it there
+  cpu->fpstate = uc->uc_mcontext.fpregs;
+}
+
+void write_context(const CpuState& cpu, ucontext_t* uc) {
+  for (int i = 0; i < 16; ++i) uc->uc_mcontext.gregs[kGregs[i]] = static_cast<greg_t>(cpu.gpr[i]);
+  uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(cpu.rip);
+  uc->uc_mcontext.gregs[REG_EFL] = static_cast<greg_t>(cpu.rflags);
+}
+
+bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
+
+void end_step(ThreadState* thread, ucontext_t* uc) {
+  thread->step_pc = 0;
+  uc->uc_mcontext.gregs[REG_EFL] &= ~static_cast<greg_t>(kTrapFlag);
+  if (recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) g_key.deny_in_frame(uc);
+}
+
+// A fault on an armed page.
+void trap(siginfo_t* info, ucontext_t* uc) {
+  ThreadState* thread = t_state;
+  if (!recording()) {
+    g_key.allow_in_frame(uc);
+    return;
+  }
+  if (thread == nullptr) thread = FaultHandler::adopt_this_thread();
+  if (thread == nullptr) {
+    count(g_counters.foreign_opened);
+    g_key.allow_in_frame(uc);
+    return;
+  }
+  if (thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kExcluded) {
+    g_key.allow_in_frame(uc);
+    return;
+  }
+  uint64_t begin = monotonic_ns();
+  ++thread->counters.traps;
+  CpuState cpu;
+  read_context(uc, &cpu);
+  bool write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+  Verdict verdict = g_access->perform(thread, &cpu, reinterpret_cast<uint64_t>(info->si_addr), write);
+  switch (verdict) {
+    case Verdict::kEmulated:
+      ++thread->counters.emulated;
+      write_context(cpu, uc);
+      break;
+    case Verdict::kDisplaced:
+      ++thread->counters.displaced;
+      uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(cpu.rip);
+      break;
+    case Verdict::kStep:
+      ++thread->counters.stepped;
+      thread->step_pc = cpu.rip;
+      uc->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
+      g_key.allow_in_frame(uc);
+      break;
+  }
+  thread->counters.self_ns += monotonic_ns() - begin;
+}
+
+// Ours if true: the context is ready to be resumed.
+bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
+  auto pc = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
+  uint64_t resume = safe_load_recover(pc);
+  if (resume == 0) resume = string_recover(pc);
+  if (resume != 0) {
+    uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(resume);
+    return true;
+  }
+  if (info->si_code <= 0) return false;  // sent, not a fault
+  if (CachedInstruction* row = g_access->instructions->row_of_copy(pc)) {
+    // A copy cannot do it: the original, single-stepped, faults where others expect it.
+    row->no_stub.store(true, std::memory_order_relaxed);
+    uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(row->pc);
+    return true;
+  }
+  auto address = reinterpret_cast<uint64_t>(info->si_addr);
+  if (signal != SIGSEGV || info->si_code != SEGV_PKUERR || static_cast<int>(info->si_pkey) != g_key.key()) return false;
+  if (g_armed.armed(address)) {
+    trap(info, uc);
+    return true;
+  }
+  if (g_self_test_page != 0 && address == g_self_test_page) {
+    g_self_test_seen = true;
+    g_key.allow_in_frame(uc);
+    return true;
+  }
+  return false;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  int saved_errno = errno;
+  auto* uc = static_cast<ucontext_t*>(context);
+  if (!handle(signal, info, uc)) {
+    ThreadState* thread = t_state;
+    if (thread != nullptr) {
+      ++thread->counters.chained;
+      // The instruction being stepped has a fault of its own: give it back clean.
+      if (thread->step_pc != 0 && thread->step_pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) {
+        end_step(thread, uc);
+      }
+    }
+    // The kernel has closed the key for this handler; the next one may read the heap.
+    if (g_key.allocated()) g_key.allow_here();
+    (signal == SIGSEGV ? g_segv : g_bus).chain(info, context);
+  }
+  errno = saved_errno;
+}
+
+void on_trap(int signal, siginfo_t* info, void* context) {
+  int saved_errno = errno;
+  auto* uc = static_cast<ucontext_t*>(context);
+  ThreadState* thread = t_state;
+  if (info->si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info->si_value.sival_ptr) == kArmRequest) {
+    thread = FaultHandler::adopt_this_thread();
+    if (thread != nullptr && recording() &&
+        thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
+      g_key.deny_in_frame(uc);
+    }
+  } else if (info->si_code > 0 && thread != nullptr && thread->step_pc != 0) {
+    end_step(thread, uc);
+  } else {
+    if (g_key.allocated()) g_key.allow_here();
+    g_trap.chain(info, context);
+  }
+  errno = saved_errno;
+}
+
+// Reads a closed page of our own: the handler must be reached and open it.
+const char* self_test() {
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return "no memory";
+  if (g_key.tag(reinterpret_cast<uint64_t>(page), 4096) != 0) return "pages cannot be given the protection key";
+  g_self_test_page = reinterpret_cast<uint64_t>(page);
+  g_key.deny_here();
+  (void)*static_cast<volatile char*>(page);
+  bool opened = !g_key.denied_here();
+  g_key.allow_here();
+  g_self_test_page = 0;
+  munmap(page, 4096);
+  if (!g_self_test_seen) return "the SIGSEGV handler is not reached";
+  return opened ? "" : "the thread's rights cannot be changed from a signal frame";
+}
+
+}  // namespace
+
+const char* FaultHandler::start(AccessPath* access) {
+  g_access = access;
+  init_gs_base();
+  init_xstate_layout();
+  if (!g_segv.install(SIGSEGV, on_fault) || !g_bus.install(SIGBUS, on_fault) || !g_trap.install(SIGTRAP, on_trap)) {
+    return "a signal handler could not be installed";
+  }
+  const char* problem = self_test();
+  if (problem[0] != '\0') stop();
+  return problem;
+}
+
+void FaultHandler::stop() {
+  g_segv.restore();
+  g_bus.restore();
+  g_trap.restore();
+}
+
+bool FaultHandler::in_front() { return g_segv.in_front(); }
+
+ThreadState* FaultHandler::this_thread() { return t_state; }
+
+ThreadState* FaultHandler::adopt_this_thread() {
+  if (t_state != nullptr) return t_state;
+  int32_t tid = current_tid();
+  uint64_t java_thread = find_java_thread(*g_access->layout, tid);
+  if (java_thread == 0) return nullptr;
+  ThreadState* thread = g_access->threads->claim(tid);
+  if (thread == nullptr) {
+    count(g_counters.threads_full);
+    return nullptr;
+  }
+  thread->hints.java_thread = java_thread;
+  if (!g_access->filter_threads) thread->choice.store(ThreadChoice::kRecorded, std::memory_order_release);
+  t_state = thread;
+  return thread;
+}
+
+void FaultHandler::arm_this_thread(bool born_armed) {
+  ThreadState* thread = t_state;
+  if (thread == nullptr || !recording()) return;
+  if (!born_armed && thread->hints.java_thread != 0) {
+    // What it allocated so far in its TLAB was not seen.
+    const VmLayout& layout = *g_access->layout;
+    uint64_t top = 0;
+    safe_load(thread->hints.java_thread + layout.java_thread_tlab + layout.tlab_top, &top);
+    thread->hints.tlab_floor = top;
+  }
+  g_key.deny_here();
+}
+
+void FaultHandler::disarm_this_thread(bool retire) {
+  g_key.allow_here();
+  ThreadState* thread = t_state;
+  if (!retire || thread == nullptr) return;
+  t_state = nullptr;
+  thread->ended_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  thread->phase.store(ThreadPhase::kEnded, std::memory_order_release);
+}
+
+bool FaultHandler::arm_other_thread(int32_t tid) {
+  siginfo_t info;
+  memset(&info, 0, sizeof(info));
+  info.si_signo = SIGTRAP;
+  info.si_code = SI_QUEUE;
+  info.si_value.sival_ptr = reinterpret_cast<void*>(kArmRequest);
+  long pid = raw_syscall(SYS_getpid);
+  return raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, reinterpret_cast<long>(&info)) == 0;
+}
+
+}  // namespace classaccess

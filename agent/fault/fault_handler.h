@@ -1,0 +1,42 @@
+// The fault handler: the first to see SIGSEGV, SIGBUS and SIGTRAP.
+//
+// Its questions, in order: one of our own safe loads? one of our displaced copies? a
+// closed heap page? If none, the signal goes to whoever had it before, unchanged. An
+// access to a closed page is resolved, recorded, performed on the twin view, and its
+// instruction skipped (access_path.h).
+// Context: start, stop, arm_*: JVMTI callbacks; the handlers themselves: any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/fault/access_path.h"
+#include "agent/fault/thread_state.h"
+
+namespace classaccess {
+
+class FaultHandler {
+ public:
+  // Installs the handlers and proves with a fault on a page of our own that they are
+  // reached and can change the thread's right in the frame. Empty string, or the
+  // reason. `access` outlives the process's handlers.
+  static const char* start(AccessPath* access);
+  // Puts the previous handlers back. Only when no thread is armed any more.
+  static void stop();
+  // False if somebody else has replaced our SIGSEGV handler.
+  static bool in_front();
+
+  // State of the current thread, made if need be; nullptr if the pool is full or
+  // (`java_thread` 0 and not found) it is no JavaThread.
+  static ThreadState* adopt_this_thread();
+  static ThreadState* this_thread();
+
+  // Closes the heap for the current thread from here on. `born_armed`: it has been
+  // closed since the thread was born, so every allocation of it was seen.
+  static void arm_this_thread(bool born_armed);
+  // Opens it for good and retires the state (ThreadEnd, excluded threads).
+  static void disarm_this_thread(bool retire);
+  // Asks another thread to arm itself, by a queued SIGTRAP. False if it is gone.
+  static bool arm_other_thread(int32_t tid);
+};
+
+}  // namespace classaccess

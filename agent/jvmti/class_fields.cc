@@ -1,0 +1,126 @@
+#include "agent/jvmti/class_fields.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "agent/base/raw_log.h"
+#include "agent/heap/object_header.h"
+#include "agent/jvmti/jvmti_memory.h"
+
+namespace classaccess {
+namespace {
+
+constexpr jint kAccStatic = 0x0008;
+
+uint8_t size_of(const char* descriptor, const VmLayout& layout) {
+  switch (descriptor[0]) {
+    case 'Z': case 'B': return 1;
+    case 'C': case 'S': return 2;
+    case 'I': case 'F': return 4;
+    case 'J': case 'D': return 8;
+    default: return layout.compressed_oops ? 4 : 8;
+  }
+}
+
+const FieldInfo* const* to_array(std::vector<const FieldInfo*>* fields) {
+  std::sort(fields->begin(), fields->end(), [](const FieldInfo* a, const FieldInfo* b) { return a->offset < b->offset; });
+  auto** array = new const FieldInfo*[fields->size()];
+  std::copy(fields->begin(), fields->end(), array);
+  return array;
+}
+
+}  // namespace
+
+uint64_t ClassFields::klass_of_mirror(jclass mirror) const {
+  // A local reference is the address of a slot that holds the oop (share/runtime/jniHandles.hpp);
+  // its low bits tag other kinds of reference.
+  uint64_t oop = *reinterpret_cast<const uint64_t*>(reinterpret_cast<uint64_t>(mirror) & ~7ull);
+  uint64_t klass = 0;
+  safe_load(twin_address(*layout_, oop) + static_cast<uint64_t>(layout_->mirror_klass), &klass);
+  return klass;
+}
+
+const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const FieldSet* super_fields) {
+  jint count = 0;
+  JvmtiMemory<jfieldID> ids(jvmti_);
+  if (jvmti_->GetClassFields(klass, &count, ids.out()) != JVMTI_ERROR_NONE) return nullptr;
+  std::vector<const FieldInfo*> instance, statics;
+  if (super_fields != nullptr) {
+    instance.assign(super_fields->instance, super_fields->instance + super_fields->instance_count);
+  }
+  for (jint i = 0; i < count; ++i) {
+    JvmtiMemory<char> name(jvmti_), descriptor(jvmti_);
+    jint modifiers = 0;
+    if (jvmti_->GetFieldName(klass, ids[i], name.out(), descriptor.out(), nullptr) != JVMTI_ERROR_NONE ||
+        jvmti_->GetFieldModifiers(klass, ids[i], &modifiers) != JVMTI_ERROR_NONE) {
+      continue;
+    }
+    auto* field = new FieldInfo;
+    field->id = next_field_id_.fetch_add(1, std::memory_order_relaxed);
+    field->declaring_class_id = info.id;
+    field->is_static = (modifiers & kAccStatic) != 0;
+    field->size = size_of(descriptor.get(), *layout_);
+    field->name = strdup(name.get());
+    field->descriptor = strdup(descriptor.get());
+    auto id = reinterpret_cast<uint64_t>(ids[i]);
+    field->offset = field->is_static ? *reinterpret_cast<const uint32_t*>(id + jniid_offset_)
+                                     : static_cast<uint32_t>(id >> 2);
+    (field->is_static ? statics : instance).push_back(field);
+  }
+  auto* set = new FieldSet;
+  set->instance_count = static_cast<uint32_t>(instance.size());
+  set->instance = to_array(&instance);
+  set->static_count = static_cast<uint32_t>(statics.size());
+  set->statics = to_array(&statics);
+  return set;
+}
+
+void ClassFields::add(JNIEnv* jni, jclass klass) {
+  uint64_t address = klass_of_mirror(klass);
+  if (address == 0) return;
+  ClassInfo* info = classes_->find_or_add(address);
+  if (info == nullptr || info->is_array || info->fields.load(std::memory_order_acquire) != nullptr) return;
+  jint status = 0;
+  if (jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE || (status & JVMTI_CLASS_STATUS_PREPARED) == 0) return;
+  const FieldSet* super_fields = nullptr;
+  if (info->super_id != 0) {
+    ClassInfo& super = classes_->row(info->super_id);
+    super_fields = super.fields.load(std::memory_order_acquire);
+    if (super_fields == nullptr) {
+      jclass super_class = jni->GetSuperclass(klass);
+      if (super_class != nullptr) {
+        add(jni, super_class);
+        jni->DeleteLocalRef(super_class);
+        super_fields = super.fields.load(std::memory_order_acquire);
+      }
+    }
+  }
+  const FieldSet* fields = build(klass, *info, super_fields);
+  if (fields != nullptr) info->fields.store(fields, std::memory_order_release);
+}
+
+void ClassFields::add_loaded(JNIEnv* jni) {
+  jint count = 0;
+  JvmtiMemory<jclass> classes(jvmti_);
+  if (jvmti_->GetLoadedClasses(&count, classes.out()) != JVMTI_ERROR_NONE) return;
+  for (jint i = 0; i < count; ++i) {
+    add(jni, classes[i]);
+    jni->DeleteLocalRef(classes[i]);
+  }
+}
+
+int32_t ClassFields::offset_of(jclass klass, const char* name) {
+  jint count = 0;
+  JvmtiMemory<jfieldID> ids(jvmti_);
+  if (jvmti_->GetClassFields(klass, &count, ids.out()) != JVMTI_ERROR_NONE) return -1;
+  for (jint i = 0; i < count; ++i) {
+    JvmtiMemory<char> field(jvmti_);
+    if (jvmti_->GetFieldName(klass, ids[i], field.out(), nullptr, nullptr) != JVMTI_ERROR_NONE) continue;
+    if (strcmp(field.get(), name) == 0) return static_cast<int32_t>(reinterpret_cast<uint64_t>(ids[i]) >> 2);
+  }
+  return -1;
+}
+
+}  // namespace classaccess

@@ -1,0 +1,121 @@
+// The agent's entry points and JVMTI callbacks; they forward to the Recording.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <jvmti.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "agent/base/raw_log.h"
+#include "agent/jvmti/options.h"
+#include "agent/jvmti/recording.h"
+
+namespace classaccess {
+namespace {
+
+// Never destroyed: handlers and late callbacks may run until the process is gone.
+Recording* g_the_recording = nullptr;
+
+// Another copy of the library (another path) has its own globals, but its mappings
+// are in this process.
+bool other_agent_in_process() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:classaccess-code") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// HotSpot, the kernel and other threads keep pointers to us: never unload.
+void pin_library() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(pin_library), &info) != 0) dlopen(info.dli_fname, RTLD_NOW | RTLD_NODELETE);
+}
+
+jint refuse(const std::string& message) {
+  raw_log(LogLevel::kError, "%s", message.c_str());
+  return JNI_ERR;
+}
+
+void write_help() {
+  std::string help = options_help();
+  for (size_t at = 0; at < help.size();) {
+    ssize_t n = write(2, help.data() + at, help.size() - at);
+    if (n <= 0) break;
+    at += static_cast<size_t>(n);
+  }
+}
+
+void JNICALL vm_init(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_the_recording->begin(jni, thread); }
+void JNICALL vm_death(jvmtiEnv*, JNIEnv*) { g_the_recording->end(); }
+void JNICALL thread_start(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_the_recording->thread_started(jni, thread); }
+void JNICALL thread_end(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_the_recording->thread_ended(jni, thread); }
+void JNICALL class_prepare(jvmtiEnv*, JNIEnv* jni, jthread, jclass klass) {
+  g_the_recording->class_prepared(jni, klass);
+}
+void JNICALL gc_start(jvmtiEnv*) { g_the_recording->gc_started(); }
+void JNICALL gc_finish(jvmtiEnv*) { g_the_recording->gc_finished(); }
+
+// Not used itself: that the event is wanted makes HotSpot record debug information for
+// every instruction that may access memory (DebugNonSafepoints), on which the bytecode
+// index of a compiled site rests.
+void JNICALL compiled_method_load(jvmtiEnv*, jmethodID, jint, const void*, jint, const jvmtiAddrLocationMap*,
+                                  const void*) {}
+
+}  // namespace
+
+void set_event_callbacks(jvmtiEnv* jvmti) {
+  jvmtiEventCallbacks callbacks;
+  memset(&callbacks, 0, sizeof(callbacks));
+  callbacks.VMInit = vm_init;
+  callbacks.VMDeath = vm_death;
+  callbacks.ThreadStart = thread_start;
+  callbacks.ThreadEnd = thread_end;
+  callbacks.ClassPrepare = class_prepare;
+  callbacks.GarbageCollectionStart = gc_start;
+  callbacks.GarbageCollectionFinish = gc_finish;
+  callbacks.CompiledMethodLoad = compiled_method_load;
+  jvmti->SetEventCallbacks(&callbacks, sizeof(callbacks));
+}
+
+namespace {
+
+jint load(JavaVM* vm, const char* text) {
+  if (g_the_recording != nullptr || other_agent_in_process()) {
+    return refuse("a recording is active in this JVM already: give -agentpath once");
+  }
+  Options options;
+  std::string problem = parse_options(text != nullptr ? text : "", &options);
+  if (!problem.empty()) return refuse(problem);
+  if (options.help) {
+    write_help();
+    _exit(0);
+  }
+  int log_fd = 2;
+  if (!options.log_file.empty()) {
+    log_fd = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log_fd < 0) return refuse("option log: cannot write " + options.log_file + ": " + strerror(errno));
+  }
+  set_log(options.log_level, log_fd);
+  pin_library();
+  auto* recording = new Recording;
+  problem = recording->prepare(vm, options);
+  if (!problem.empty()) return refuse(problem);
+  g_the_recording = recording;
+  return JNI_OK;
+}
+
+}  // namespace
+}  // namespace classaccess
+
+extern "C" {
+
+JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char* options, void*) { return classaccess::load(vm, options); }
+
+JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM*, char*, void*) {
+  return classaccess::refuse("attaching to a running JVM is not available in this build: start it with -agentpath");
+}
+
+}  // extern "C"

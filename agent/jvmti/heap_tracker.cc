@@ -1,0 +1,177 @@
+#include "agent/jvmti/heap_tracker.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/counters.h"
+#include "agent/base/safe_load.h"
+
+namespace classaccess {
+namespace {
+
+using Kind = HeapSpace::Kind;
+
+HeapSpace* reserve_spaces(size_t count) {
+  void* memory = mmap(nullptr, count * sizeof(HeapSpace), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<HeapSpace*>(memory);
+}
+
+bool young(Kind kind) { return kind == Kind::kEden || kind == Kind::kSurvivor; }
+
+// The open TLABs: [top, end) of each holds no objects.
+struct OpenTlabs {
+  static constexpr size_t kMax = 256;
+  struct Gap {
+    uint64_t top, end;
+  } gaps[kMax];
+  size_t count = 0;
+
+  static uint64_t skip(uint64_t at, void* context) {
+    const auto* self = static_cast<const OpenTlabs*>(context);
+    for (size_t i = 0; i < self->count; ++i) {
+      if (at >= self->gaps[i].top && at < self->gaps[i].end) return self->gaps[i].end;
+    }
+    return at;
+  }
+};
+
+void read_tlabs(const VmLayout& layout, uint64_t reserve, OpenTlabs* out) {
+  uint64_t list = 0, threads = 0;
+  uint32_t length = 0;
+  if (!safe_load(layout.java_thread_list_slot, &list) || !safe_load(list + layout.threads_list_length, &length) ||
+      !safe_load(list + layout.threads_list_threads, &threads)) {
+    return;
+  }
+  for (uint32_t i = 0; i < length && out->count < OpenTlabs::kMax; ++i) {
+    uint64_t thread = 0, top = 0, end = 0, allocation_end = 0;
+    if (!safe_load(threads + 8 * i, &thread)) continue;
+    uint64_t tlab = thread + layout.java_thread_tlab;
+    if (!safe_load(tlab + layout.tlab_top, &top) || !safe_load(tlab + layout.tlab_end, &end) || top == 0) continue;
+    // _allocation_end follows _end in ThreadLocalAllocBuffer and is the real end when
+    // sampling has lowered the other (share/gc/shared/threadLocalAllocBuffer.hpp).
+    if (safe_load(tlab + layout.tlab_end + 8, &allocation_end) && allocation_end > end &&
+        allocation_end < layout.heap_high) {
+      end = allocation_end;
+    }
+    out->gaps[out->count++] = {top, end + reserve};
+  }
+}
+
+}  // namespace
+
+void HeapTracker::read(Snapshot* snapshot) {
+  if (snapshot->spaces == nullptr) snapshot->spaces = reserve_spaces(kMaxSpaces);
+  snapshot->count = snapshot->spaces != nullptr ? regions_->read_spaces(snapshot->spaces, kMaxSpaces) : 0;
+}
+
+void HeapTracker::at_init(uint64_t tlab_reserve_bytes) {
+  read(&after_);
+  OpenTlabs tlabs;
+  read_tlabs(*layout_, tlab_reserve_bytes, &tlabs);
+  for (size_t i = 0; i < after_.count; ++i) {
+    const HeapSpace& space = after_.spaces[i];
+    if (space.kind == Kind::kFree || space.kind == Kind::kHumongousContinues) continue;
+    resolver_->walk(space.bottom, space.top, OpenTlabs::skip, &tlabs);
+    count(g_counters.heap_walks);
+  }
+}
+
+void HeapTracker::started() {
+  uint32_t id = log_->claim();
+  if (id != 0) {
+    GcInfo& gc = log_->row(id);
+    gc.start_ns = monotonic_ns();
+    cause_.text(gc.cause, sizeof(gc.cause));
+    gc.ready.store(true, std::memory_order_release);
+    g_gc_id.store(id, std::memory_order_release);
+  }
+  read(&before_);
+}
+
+const HeapSpace* HeapTracker::before(const HeapSpace& space) const {
+  // Spaces come in address order within a kind of collector; regions by index.
+  size_t low = 0, high = before_.count;
+  for (size_t i = low; i < high; ++i) {
+    if (before_.spaces[i].bottom == space.bottom) return &before_.spaces[i];
+  }
+  return nullptr;
+}
+
+bool HeapTracker::objects_moved(bool* full) const {
+  bool had_eden = false, eden_stayed = true, survivors = false, eden_used = false, old_shrank = false;
+  for (size_t i = 0; i < before_.count; ++i) {
+    const HeapSpace& was = before_.spaces[i];
+    // Regions keep their index; spaces of Serial and Parallel their order, but from and
+    // to swap their bounds.
+    const HeapSpace* now = i < after_.count ? &after_.spaces[i] : nullptr;
+    if (was.kind == Kind::kEden && was.top > was.bottom) {
+      had_eden = true;
+      if (now == nullptr || now->kind != Kind::kEden || now->bottom != was.bottom || now->top != was.top) {
+        eden_stayed = false;
+      }
+    }
+    if (was.kind == Kind::kOld && now != nullptr && now->bottom == was.bottom &&
+        (now->kind == Kind::kOld && now->top < was.top)) {
+      old_shrank = true;
+    }
+  }
+  for (size_t i = 0; i < after_.count; ++i) {
+    const HeapSpace& now = after_.spaces[i];
+    if (now.kind == Kind::kSurvivor && now.top > now.bottom) survivors = true;
+    if (now.kind == Kind::kEden && now.top > now.bottom) eden_used = true;
+  }
+  bool regions = layout_->collector == Collector::kG1;
+  // A young collection leaves survivors and an empty eden, and old regions as they
+  // were but for what was promoted behind their top. Everything else counts as full:
+  // too much walking, never a stale start.
+  *full = !survivors || old_shrank || (!regions && eden_used);
+  if (regions && had_eden && eden_stayed) return false;  // Remark, Cleanup
+  return true;
+}
+
+void HeapTracker::rebuild(bool full) {
+  for (size_t i = 0; i < after_.count; ++i) {
+    const HeapSpace& now = after_.spaces[i];
+    if (now.kind == Kind::kArchive) continue;
+    if (now.kind == Kind::kHumongousContinues) {
+      starts_->clear_range(now.bottom, now.end);
+      continue;
+    }
+    uint64_t from = now.bottom;
+    const HeapSpace* was = layout_->collector == Collector::kG1 && i < before_.count ? &before_.spaces[i] : before(now);
+    bool kept = !full && now.kind == Kind::kOld && was != nullptr && was->kind == Kind::kOld &&
+                was->bottom == now.bottom && now.top >= was->top;
+    if (now.kind == Kind::kHumongousStart && was != nullptr && was->kind == now.kind) kept = !full;
+    if (kept) from = was->top;
+    starts_->clear_range(from, now.end);
+    if (now.kind == Kind::kFree || from >= now.top) continue;
+    if (now.kind == Kind::kEden && layout_->collector == Collector::kG1) continue;
+    resolver_->walk(from, now.top, nullptr, nullptr);
+    count(g_counters.heap_walks);
+  }
+}
+
+void HeapTracker::finished() {
+  read(&after_);
+  if (layout_->collector == Collector::kShenandoah) {
+    // Objects move between pauses too: only what was given back is certain.
+    for (size_t i = 0; i < after_.count; ++i) {
+      if (after_.spaces[i].kind == Kind::kFree) starts_->clear_range(after_.spaces[i].bottom, after_.spaces[i].end);
+    }
+  } else {
+    bool full = false;
+    if (objects_moved(&full)) {
+      rebuild(full);
+    } else {
+      for (size_t i = 0; i < after_.count; ++i) {
+        if (after_.spaces[i].kind == Kind::kFree) starts_->clear_range(after_.spaces[i].bottom, after_.spaces[i].end);
+      }
+    }
+  }
+  uint32_t id = g_gc_id.load(std::memory_order_relaxed);
+  if (id != 0) log_->row(id).end_ns.store(monotonic_ns(), std::memory_order_release);
+}
+
+}  // namespace classaccess

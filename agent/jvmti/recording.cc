@@ -1,0 +1,268 @@
+#include "agent/jvmti/recording.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "agent/base/clock.h"
+#include "agent/base/counters.h"
+#include "agent/hotspot/layout_probe.h"
+#include "agent/jvmti/jvmti_memory.h"
+#include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_mappings.h"
+#include "agent/protect/protection_key.h"
+#include "agent/protect/twin_view.h"
+
+#ifndef CLASSACCESS_VERSION
+#define CLASSACCESS_VERSION "unknown"
+#endif
+
+namespace classaccess {
+
+void set_event_callbacks(jvmtiEnv* jvmti);  // entry.cc
+
+namespace {
+
+// In a forked child there is no writer; the heap itself is not inherited.
+Writer* g_writer_of_process = nullptr;
+void in_forked_child() {
+  g_recording.store(RecordingState::kClosed, std::memory_order_relaxed);
+  if (g_writer_of_process != nullptr) g_writer_of_process->forget_in_child();
+}
+
+}  // namespace
+
+std::string Recording::check_flags() const {
+  if (layout_.collector == Collector::kZ) return "ZGC is not supported by this build: use another collector";
+  if (layout_.collector == Collector::kUnknown) return "the JVM's collector is not supported by this build";
+  if (vm_.flag_bool("UseLargePages") && !vm_.flag_bool("UseTransparentHugePages")) {
+    return "-XX:+UseLargePages is not supported by this build";
+  }
+  if (vm_.flag_bool("UseNUMA")) return "-XX:+UseNUMA is not supported by this build";
+  return "";
+}
+
+std::string Recording::take_steps() {
+  for (const std::string& item : options_.classes) {
+    std::string problem = patterns_.add(item);
+    if (!problem.empty()) return "option classes: `" + item + "`: " + problem;
+  }
+  std::string problem = vm_.load();
+  if (problem.empty()) problem = probe_layout(&layout_, vm_);
+  if (problem.empty()) problem = check_flags();
+  if (!problem.empty()) return problem;
+  if (options_.heap == HeapScope::kOld || options_.heap == HeapScope::kYoung) {
+    return "option heap: `old` and `young` are not available in this build; use `all` or LO-HI";
+  }
+  if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
+  if (options_.protect == ProtectChoice::kMprotect) return "option protect: `mprotect` is not available in this build";
+  const char* refused = g_key.alloc();
+  if (refused[0] != '\0') {
+    return std::string("no protection key: ") + refused +
+           "; this build has no other way to close the heap (the mprotect back end is to come)";
+  }
+  if (!classes_.create(&patterns_, &layout_) || !methods_.create(&classes_, &layout_) ||
+      !code_.create(&methods_, &layout_) || !sites_.create() || !instructions_.create() || !threads_.create() ||
+      !collections_.create(1u << 20)) {
+    return "the address space for the tables could not be reserved (ulimit -v?)";
+  }
+  WriterOptions writer;
+  writer.path = expand_path(options_.out, getpid(), time(nullptr));
+  writer.overwrite = options_.overwrite;
+  writer.max_events = options_.max_events;
+  writer.values = options_.values;
+  problem = writer_.open(writer);
+  if (!problem.empty()) return problem;
+  max_heap_bytes_ = max_heap_size(vm_);
+  if (max_heap_bytes_ == 0) return "the JVM has no flag MaxHeapSize";
+  return install_heap_mappings(max_heap_bytes_);
+}
+
+std::string Recording::prepare(JavaVM* vm, const Options& options) {
+  options_ = options;
+  if (vm->GetEnv(reinterpret_cast<void**>(&jvmti_), JVMTI_VERSION_11) != JNI_OK) return "the JVM offers no JVMTI 11";
+  std::string problem = take_steps();
+  if (problem.empty()) {
+    jvmtiCapabilities wanted;
+    memset(&wanted, 0, sizeof(wanted));
+    wanted.can_generate_garbage_collection_events = 1;
+    wanted.can_generate_compiled_method_load_events = 1;
+    if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) problem = "the JVM refuses the capabilities we need";
+  }
+  if (!problem.empty()) {
+    remove_heap_mappings();
+    writer_.abandon();
+    g_key.release();
+    return problem;
+  }
+  set_event_callbacks(jvmti_);
+  jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_INIT, nullptr);
+  jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_DEATH, nullptr);
+  return "";
+}
+
+void Recording::abandon_heap() {
+  // Signal handlers start with our key closed: give the pages their default key back.
+  HeapMappingState heap = heap_mapping_state();
+  for (uint64_t page = heap.low; heap.found && page < heap.high; page += ArmedPages::kPageBytes) {
+    uint64_t run = g_armed.armed_ahead(page, heap.high - page);
+    if (run == 0) continue;
+    syscall(SYS_pkey_mprotect, page, run, PROT_READ | PROT_WRITE, 0);
+    page += run - ArmedPages::kPageBytes;
+  }
+  g_armed.clear(heap.low, heap.high);
+  remove_heap_mappings();
+}
+
+std::string Recording::system_property(const char* key) const {
+  JvmtiMemory<char> value(jvmti_);
+  if (jvmti_->GetSystemProperty(key, value.out()) != JVMTI_ERROR_NONE) return "";
+  return value.get();
+}
+
+RunInfo Recording::run_info(JNIEnv*) {
+  RunInfo run;
+  std::ifstream file("/proc/self/cmdline");
+  std::string command((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (char& c : command) c = c == '\0' ? ' ' : c;
+  while (!command.empty() && command.back() == ' ') command.pop_back();
+  run.command = command;
+  run.jvm_version = system_property("java.vm.version");
+  run.jvm_vendor = system_property("java.vm.vendor");
+  run.gc = collector_name(layout_.collector);
+  run.protection = "pkey";
+  run.options = options_.text;
+  run.agent_version = CLASSACCESS_VERSION;
+  run.heap_start = layout_.heap_low;
+  run.heap_size = layout_.heap_high - layout_.heap_low;
+  run.started_ns = monotonic_ns();
+  return run;
+}
+
+std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
+  std::string problem = complete_layout(&layout_, vm_);
+  if (!problem.empty()) return problem;
+  HeapMappingState heap = heap_mapping_state();
+  if (heap.error != 0) return std::string("the heap could not be mapped twice: ") + strerror(heap.error);
+  if (!heap.found || layout_.heap_low < heap.low || layout_.heap_high > heap.high) {
+    return "the heap is not mapped the way this build understands (-XX:AllocateHeapAt, large pages?)";
+  }
+  layout_.twin_distance = g_twin.distance();
+  if (!starts_.create(layout_.heap_low, layout_.heap_high)) return "no address space for the object starts";
+  uint32_t jniid_offset = static_cast<uint32_t>(vm_.offset("JNIid", "_offset").value_or(0));
+  if (jniid_offset == 0) return "vmStructs lacks JNIid::_offset";
+  fields_.create(jvmti_, &classes_, &layout_, jniid_offset);
+  if (jclass chunk = jni->FindClass("jdk/internal/vm/StackChunk"); chunk != nullptr) {
+    int32_t offset = fields_.offset_of(chunk, "size");
+    if (offset > 0) layout_.stack_chunk_size = static_cast<uint32_t>(offset);
+    jni->DeleteLocalRef(chunk);
+  }
+  jni->ExceptionClear();  // no such class before 21
+  problem = regions_.create(vm_, layout_);
+  if (!problem.empty()) return problem;
+  resolver_.create(&classes_, &starts_, &layout_);
+  tracker_.create(&resolver_, &starts_, &collections_, &layout_, &regions_, vm_);
+
+  access_.layout = &layout_;
+  access_.classes = &classes_;
+  access_.code = &code_;
+  access_.sites = &sites_;
+  access_.resolver = &resolver_;
+  access_.threads = &threads_;
+  access_.instructions = &instructions_;
+  access_.values = options_.values;
+  access_.filter_threads = !options_.threads.empty();
+  problem = FaultHandler::start(&access_);
+  if (!problem.empty()) return problem;
+
+  const jvmtiEvent kEvents[] = {JVMTI_EVENT_THREAD_START,
+                                JVMTI_EVENT_THREAD_END,
+                                JVMTI_EVENT_CLASS_PREPARE,
+                                JVMTI_EVENT_GARBAGE_COLLECTION_START,
+                                JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+                                JVMTI_EVENT_COMPILED_METHOD_LOAD};
+  for (jvmtiEvent event : kEvents) {
+    if (jvmti_->SetEventNotificationMode(JVMTI_ENABLE, event, nullptr) != JVMTI_ERROR_NONE) {
+      return "the JVM refuses event " + std::to_string(event);
+    }
+  }
+  begun_ = true;  // the callbacks may work now
+  fields_.add_loaded(jni);
+  uint64_t reserve_words = 2;
+  if (auto address = vm_.address("ThreadLocalAllocBuffer", "_reserve_for_allocation_prefetch")) {
+    int32_t words = *reinterpret_cast<const int32_t*>(*address);
+    if (words > 2) reserve_words = static_cast<uint64_t>(words);
+  }
+  if (auto address = vm_.address("CollectedHeap", "_lab_alignment_reserve")) {
+    uint64_t words = *reinterpret_cast<const uint64_t*>(*address);
+    if (words > reserve_words) reserve_words = words;
+  }
+  tracker_.at_init(align_object_size(layout_, reserve_words * 8));
+
+  WriterSources sources;
+  sources.threads = &threads_;
+  sources.classes = &classes_;
+  sources.methods = &methods_;
+  sources.sites = &sites_;
+  sources.collections = &collections_;
+  sources.layout = &layout_;
+  problem = writer_.start(sources, run_info(jni));
+  if (!problem.empty()) return problem;
+  g_writer_of_process = &writer_;
+  pthread_atfork(nullptr, nullptr, in_forked_child);
+  g_recording.store(RecordingState::kOn, std::memory_order_release);
+  adopt_existing_threads(jni, current);
+  return "";
+}
+
+void Recording::begin(JNIEnv* jni, jthread current) {
+  std::string problem = begin_steps(jni, current);
+  if (problem.empty()) {
+    if (log_enabled(LogLevel::kDebug)) raw_log(LogLevel::kDebug, "layout:\n%s", dump_layout(layout_).c_str());
+    return;
+  }
+  raw_log(LogLevel::kError, "%s; the program runs untraced", problem.c_str());
+  begun_ = false;
+  g_recording.store(RecordingState::kClosed, std::memory_order_release);
+  FaultHandler::stop();
+  abandon_heap();
+  writer_.abandon();
+}
+
+void Recording::end() {
+  g_key.allow_here();
+  if (!begun_) return;
+  g_recording.store(RecordingState::kClosed, std::memory_order_release);
+  writer_.stop();
+  report_unmatched_patterns();
+}
+
+void Recording::report_unmatched_patterns() const {
+  for (size_t i = 0; i < patterns_.count(); ++i) {
+    const ClassPattern& pattern = patterns_.at(i);
+    if (pattern.negative || pattern.matched.load(std::memory_order_relaxed) != 0) continue;
+    raw_log(LogLevel::kWarn, "no loaded class matched the pattern `%s`", pattern.text.c_str());
+  }
+}
+
+void Recording::class_prepared(JNIEnv* jni, jclass klass) {
+  if (!begun_) return;
+  HeapOpen open;
+  fields_.add(jni, klass);
+}
+
+void Recording::gc_started() {
+  if (begun_) tracker_.started();
+}
+
+void Recording::gc_finished() {
+  if (begun_) tracker_.finished();
+}
+
+}  // namespace classaccess

@@ -1,0 +1,74 @@
+// One recording: everything between Agent_OnLoad and VMDeath. Owns the tables and the
+// writer, takes the steps of the start in order and undoes them when one fails.
+// Context: the JVMTI callbacks, which only forward here.
+#pragma once
+
+#include <jvmti.h>
+
+#include <string>
+
+#include "agent/fault/fault_handler.h"
+#include "agent/heap/object_starts.h"
+#include "agent/hotspot/heap_regions.h"
+#include "agent/hotspot/vm_structs.h"
+#include "agent/jvmti/class_fields.h"
+#include "agent/jvmti/heap_tracker.h"
+#include "agent/jvmti/options.h"
+#include "agent/store/writer.h"
+
+namespace classaccess {
+
+class Recording {
+ public:
+  // Agent_OnLoad. Empty string, or the one message why the JVM must not start; then
+  // nothing of ours is left behind.
+  std::string prepare(JavaVM* vm, const Options& options);
+
+  // VMInit: completes the layout, proves the handler, closes the heap for Java
+  // threads. On failure says so and lets the application run untraced.
+  void begin(JNIEnv* jni, jthread current);
+  // VMDeath.
+  void end();
+
+  void thread_started(JNIEnv* jni, jthread thread);
+  void thread_ended(JNIEnv* jni, jthread thread);
+  void class_prepared(JNIEnv* jni, jclass klass);
+  void gc_started();
+  void gc_finished();
+
+ private:
+  std::string take_steps();
+  std::string begin_steps(JNIEnv* jni, jthread current);
+  std::string check_flags() const;
+  void abandon_heap();
+  void adopt_existing_threads(JNIEnv* jni, jthread current);
+  void name_thread(JNIEnv* jni, jthread thread, ThreadState* state);
+  bool wants(const char* thread_name) const;
+  RunInfo run_info(JNIEnv* jni);
+  void report_unmatched_patterns() const;
+  std::string system_property(const char* key) const;
+
+  Options options_;
+  jvmtiEnv* jvmti_ = nullptr;
+  VmStructs vm_;
+  VmLayout layout_;
+  ClassPatterns patterns_;
+  ClassTable classes_;
+  MethodTable methods_;
+  CodeLookup code_;
+  SiteTable sites_;
+  InstructionCache instructions_;
+  ThreadPool threads_;
+  GcLog collections_;
+  ObjectStarts starts_;
+  Resolver resolver_;
+  AccessPath access_;
+  ClassFields fields_;
+  HeapRegions regions_;
+  HeapTracker tracker_;
+  Writer writer_;
+  uint64_t max_heap_bytes_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace classaccess
