@@ -1,6 +1,8 @@
 // Faults that are HotSpot's own stay HotSpot's (issue 2, test 3).
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "tests/jvm/database.h"
 #include "tests/jvm/java_test.h"
 #include "tests/jvm/modes.h"
@@ -15,6 +17,8 @@ struct ExceptionMode {
   int exceptions;
   bool fast_throw;
 };
+
+std::ostream& operator<<(std::ostream& out, const ExceptionMode& mode) { return out << mode.jdk << " " << mode.name; }
 
 std::vector<ExceptionMode> exception_modes() {
   std::vector<ExceptionMode> modes;

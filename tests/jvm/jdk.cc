@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <ostream>
 
 #include "tests/jvm/process.h"
 
@@ -59,6 +60,8 @@ const Jdk& no_jdk() {
 }
 
 }  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Jdk& jdk) { return out << jdk.home; }
 
 const std::vector<Jdk>& installed_jdks() {
   static const std::vector<Jdk> jdks = find_jdks();

@@ -5,6 +5,7 @@
 // Context: test process, one thread.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Jdk {
 
   std::string java() const { return home + "/bin/java"; }
 };
+
+std::ostream& operator<<(std::ostream& out, const Jdk& jdk);
 
 // Oldest first. Empty when there is none.
 const std::vector<Jdk>& installed_jdks();

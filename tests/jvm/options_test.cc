@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <set>
 
 #include "tests/jvm/database.h"
@@ -49,6 +50,8 @@ struct BadOptions {
   const char* options;
   std::vector<std::string> words;
 };
+
+std::ostream& operator<<(std::ostream& out, const BadOptions& bad) { return out << bad.options; }
 
 class Refused : public OptionsTest, public ::testing::WithParamInterface<BadOptions> {};
 
