@@ -1,12 +1,12 @@
 #include "agent/heap/class_table.h"
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include <string_view>
 
 #include "agent/base/counters.h"
 #include "agent/base/safe_load.h"
+#include "agent/heap/metadata.h"
 #include "agent/heap/object_header.h"
 
 namespace classaccess {
@@ -18,35 +18,12 @@ constexpr size_t kMaxSupers = 64;
 constexpr int kMaxLoaderDepth = 4;  // loaders whose classes were loaded by loaders ...
 constexpr int32_t kMaxInstanceBytes = 4 << 20;
 
-uint32_t hash_of(uint64_t klass) { return static_cast<uint32_t>((klass >> 3) * 0x9e3779b97f4a7c15ull >> 40); }
-
-// An address of VM metadata or C heap memory, by its look.
-bool plausible_pointer(uint64_t p) { return (p & 7) == 0 && p >= 0x10000 && p < (1ull << 47); }
-
 bool plausible_layout_helper(int32_t helper) {
   if (helper > 0) return helper >= 8 && helper < kMaxInstanceBytes;
   uint32_t bits = static_cast<uint32_t>(helper);
   uint32_t header = array_base(helper), type = (bits >> 8) & 0xff, log2 = bits & 0xff;
   // Bits 31 and 30: type array 11, object array 10. BasicType: T_BOOLEAN 4 to T_ARRAY 13.
   return helper < 0 && (bits & 0x3f000000) == 0 && header >= 12 && header <= 32 && type >= 4 && type <= 13 && log2 <= 3;
-}
-
-// A Symbol's text where it is. Empty if it cannot be read.
-std::string_view symbol_in_place(const VmLayout& layout, uint64_t symbol) {
-  uint16_t length;
-  char probe;
-  if (!plausible_pointer(symbol) || !safe_load(symbol + layout.symbol_length, &length) || length == 0) return {};
-  uint64_t body = symbol + layout.symbol_body;
-  if (!safe_load(body, &probe) || !safe_load(body + length - 1, &probe)) return {};
-  return {reinterpret_cast<const char*>(body), length};
-}
-
-void pause_briefly(int round) {
-  for (int i = 0; i < 256; ++i) __builtin_ia32_pause();
-  if (round > 2) {
-    long result;
-    asm volatile("syscall" : "=a"(result) : "0"(static_cast<long>(SYS_sched_yield)) : "rcx", "r11", "memory");
-  }
 }
 
 }  // namespace
@@ -66,7 +43,7 @@ ClassInfo* ClassTable::find(uint64_t klass) {
   uint64_t symbol, loader_data;
   if (!plausible_pointer(klass)) return nullptr;
   // The slot is looked at first: most wrong candidates have none, and a read that faults is dear.
-  if (slots_[hash_of(klass) % kSlots].klass.load(std::memory_order_acquire) == 0) return nullptr;
+  if (slots_[hash_pointer(klass) % kSlots].klass.load(std::memory_order_acquire) == 0) return nullptr;
   if (!safe_load(klass + layout_->klass_name, &symbol)) return nullptr;
   if (!safe_load(klass + layout_->klass_class_loader_data, &loader_data)) return nullptr;
   return search(klass, symbol, loader_data);
@@ -79,7 +56,7 @@ ClassInfo* ClassTable::find_or_add(uint64_t klass) {
 
 // An existing row, nullptr if there is none or it is being made.
 ClassInfo* ClassTable::search(uint64_t klass, uint64_t name_symbol, uint64_t loader_data) {
-  uint32_t start = hash_of(klass);
+  uint32_t start = hash_pointer(klass);
   for (uint32_t i = 0; i < kSlots; ++i) {
     const Slot& slot = slots_[(start + i) % kSlots];
     uint64_t key = slot.klass.load(std::memory_order_acquire);
@@ -122,7 +99,7 @@ ClassInfo* ClassTable::add_one(uint64_t klass, int loader_depth) {
 }
 
 ClassInfo* ClassTable::claim(uint64_t klass, const Identity& identity, uint32_t super_id, uint32_t loader_id) {
-  uint32_t start = hash_of(klass);
+  uint32_t start = hash_pointer(klass);
   for (uint32_t i = 0; i < kSlots; ++i) {
     Slot& slot = slots_[(start + i) % kSlots];
     uint64_t key = slot.klass.load(std::memory_order_acquire);

@@ -32,7 +32,8 @@ void stop(const std::string& reason) {
 void JNICALL on_vm_init(jvmtiEnv*, JNIEnv*, jthread) {
   State& s = g_state;
   if (std::string reason = complete_layout(&s.layout, s.vm); !reason.empty()) stop(reason);
-  for (const char* pattern : {"java.util.AbstractList+", "java.util.Map+", "!java.util.HashMap"}) s.patterns.add(pattern);
+  for (const char* pattern : {"java.util.AbstractList+", "java.util.Map+", "!java.util.HashMap"})
+    s.patterns.add(pattern);
   if (!s.classes.create(&s.patterns, &s.layout)) stop("no memory for the class table");
   if (!s.methods.create(&s.classes, &s.layout)) stop("no memory for the method table");
   if (!s.code.create(&s.methods, &s.layout)) stop("no memory for the code lookup");

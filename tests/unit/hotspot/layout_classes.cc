@@ -61,7 +61,8 @@ void check_object(JNIEnv* jni, jobject object) {
   jlong expected = 0;
   g_state.jvmti->GetObjectSize(object, &expected);
   uint64_t size = stable(object, [&](uint64_t oop) { return object_size(g_state.layout, *row, oop); });
-  const char* kind = row->is_stack_chunk ? "size of StackChunk" : row->is_mirror ? "size of mirror"
+  const char* kind = row->is_stack_chunk ? "size of StackChunk"
+                     : row->is_mirror    ? "size of mirror"
                      : row->is_array     ? "size of array"
                                          : "size of instance";
   check(size == static_cast<uint64_t>(expected), kind, name + " " + std::to_string(size));

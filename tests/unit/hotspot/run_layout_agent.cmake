@@ -1,0 +1,15 @@
+# Runs WORKLOAD in JAVA with FLAGS and the layout agent; passes if the JVM ends well and the agent
+# counted no failure. Prints `SKIP:` if this JVM does not start with FLAGS.
+separate_arguments(FLAGS UNIX_COMMAND "${FLAGS}")
+execute_process(COMMAND ${JAVA} ${FLAGS} -version RESULT_VARIABLE status ERROR_VARIABLE text OUTPUT_QUIET)
+if(NOT status EQUAL 0)
+  message("SKIP: ${JAVA} does not start with ${FLAGS}: ${text}")
+  return()
+endif()
+set(command ${JAVA} ${FLAGS} -Xms256m -Xmx512m -XX:ErrorFile=/dev/stderr -agentpath:${AGENT} ${WORKLOAD})
+execute_process(COMMAND ${command} RESULT_VARIABLE status ERROR_VARIABLE errors OUTPUT_VARIABLE output)
+message("${errors}${output}")
+string(REPLACE ";" " " command "${command}")
+if(NOT status EQUAL 0 OR NOT errors MATCHES "layout agent: [0-9]+ checks, 0 failures" OR NOT output MATCHES "workload done")
+  message(FATAL_ERROR "exit status ${status}; to repeat: ${command}")
+endif()
