@@ -3,8 +3,8 @@
 #include <link.h>
 
 #include <cstring>
-#include <initializer_list>
-#include <utility>
+
+#include "agent/hotspot/lookup.h"
 
 namespace classaccess {
 namespace {
@@ -15,68 +15,6 @@ T read(uint64_t address) {
   std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
   return value;
 }
-
-// Look-ups that remember what was not found.
-class Lookup {
- public:
-  explicit Lookup(const VmStructs& vm) : vm_(vm) {}
-
-  using Name = std::pair<const char*, const char*>;  // type, field
-
-  // The first of the alternatives that exists; else the first one is reported missing.
-  uint32_t offset(std::initializer_list<Name> names) {
-    for (const Name& name : names) {
-      if (auto found = vm_.offset(name.first, name.second)) return static_cast<uint32_t>(*found);
-    }
-    return missed(*names.begin());
-  }
-  uint64_t address(std::initializer_list<Name> names) {
-    for (const Name& name : names) {
-      if (auto found = vm_.address(name.first, name.second)) return *found;
-    }
-    return missed(*names.begin());
-  }
-  uint32_t size(const char* type) {
-    if (auto found = vm_.type_size(type)) return static_cast<uint32_t>(*found);
-    missing_ += std::string(" sizeof(") + type + ")";
-    return 0;
-  }
-  int64_t constant(std::initializer_list<const char*> names) {
-    for (const char* name : names) {
-      if (auto found = vm_.constant(name)) return *found;
-    }
-    missing_ += std::string(" ") + *names.begin();
-    return 0;
-  }
-  // A constant that our code has built in.
-  void expect(const char* name, int64_t value) {
-    auto found = vm_.constant(name);
-    if (!found) {
-      missing_ += std::string(" ") + name;
-    } else if (*found != value) {
-      missing_ += std::string(" ") + name + "=" + std::to_string(value);
-    }
-  }
-  uint64_t flag(const char* name) {
-    if (auto found = vm_.flag_u64(name)) return *found;
-    missing_ += std::string(" -XX:") + name;
-    return 0;
-  }
-
-  // Empty, or the message.
-  std::string result() const {
-    return missing_.empty() ? "" : "the layout of this JVM is not understood; missing or different:" + missing_;
-  }
-
- private:
-  uint32_t missed(const Name& name) {
-    missing_ += std::string(" ") + name.first + "::" + name.second;
-    return 0;
-  }
-
-  const VmStructs& vm_;
-  std::string missing_;
-};
 
 void find_text(uint64_t anchor, VmLayout* layout) {
   struct Search {
@@ -332,20 +270,13 @@ std::string complete_layout(VmLayout* layout, const VmStructs& vm) {
 
 const char* collector_name(Collector collector) {
   switch (collector) {
-    case Collector::kSerial:
-      return "Serial";
-    case Collector::kParallel:
-      return "Parallel";
-    case Collector::kG1:
-      return "G1";
-    case Collector::kShenandoah:
-      return "Shenandoah";
-    case Collector::kEpsilon:
-      return "Epsilon";
-    case Collector::kZ:
-      return "ZGC";
-    case Collector::kUnknown:
-      break;
+    case Collector::kSerial: return "Serial";
+    case Collector::kParallel: return "Parallel";
+    case Collector::kG1: return "G1";
+    case Collector::kShenandoah: return "Shenandoah";
+    case Collector::kEpsilon: return "Epsilon";
+    case Collector::kZ: return "ZGC";
+    case Collector::kUnknown: break;
   }
   return "unknown";
 }

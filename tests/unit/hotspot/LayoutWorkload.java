@@ -55,6 +55,7 @@ public final class LayoutWorkload {
             keep.add(new int[n][2]);
         }
         keep.add(new byte[3 << 20]);
+        keep.add(new byte[40 << 20]);
         keep.add(new Derived[100]);
     }
 

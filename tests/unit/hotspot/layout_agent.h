@@ -53,6 +53,7 @@ void check_classes(JNIEnv* jni);
 void check_objects(JNIEnv* jni);
 void check_methods(JNIEnv* jni);
 void check_spaces();
+void check_space_of(uint64_t object, uint64_t size, bool large_array);
 
 // CompiledMethodLoad: compares every record of the event with CodeLookup.
 void check_compiled(jmethodID method, jint code_size, const void* code, const void* compile_info);

@@ -66,6 +66,7 @@ void check_object(JNIEnv* jni, jobject object) {
                      : row->is_array     ? "size of array"
                                          : "size of instance";
   check(size == static_cast<uint64_t>(expected), kind, name + " " + std::to_string(size));
+  check_space_of(oop_of(object), size, size > (16u << 20));
   bool plausible = stable(object, [](uint64_t oop) {
     uint64_t mark = 0;
     return safe_load(oop, &mark) && mark_is_plausible(mark, g_state.layout);
@@ -79,9 +80,9 @@ void check_object(JNIEnv* jni, jobject object) {
   }
 }
 
-// Every 16th object, and all of the rare kinds (tagged classes).
-jint JNICALL tag_some(jlong class_tag, jlong, jlong* tag, jint, void* counter) {
-  if (class_tag == 2 || ++*static_cast<uint64_t*>(counter) % 16 == 0) *tag = 1;
+// Every 16th object, all of the rare kinds (tagged classes), and those larger than a region.
+jint JNICALL tag_some(jlong class_tag, jlong size, jlong* tag, jint, void* counter) {
+  if (class_tag == 2 || size > (1 << 20) || ++*static_cast<uint64_t*>(counter) % 16 == 0) *tag = 1;
   return JVMTI_VISIT_OBJECTS;
 }
 
