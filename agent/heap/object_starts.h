@@ -1,6 +1,7 @@
-// Where objects start: one bit for each 8 bytes of the heap's reserved range, and a
-// summary bit for each of its words, so that the nearest start below an address is
-// found quickly in a large array too.
+// Where objects start: one bit for each 8 bytes of the heap's reserved range, and two
+// levels of summary bits (a bit for each word of the level below that has, or has had,
+// a bit), so that the nearest start below an address is found quickly in a large array
+// and in an almost empty heap too.
 //
 // Set by the header stores of recorded threads and by walks over what a collection
 // left behind; cleared where memory is given back or reused. A set bit is a claim to
@@ -34,8 +35,8 @@ class ObjectStarts {
   static uint64_t bit_of(uint64_t address) { return (address >> 3) & 63; }
 
   uint64_t low_ = 0, high_ = 0;
-  std::atomic<uint64_t>* words_ = nullptr;    // 512 bytes of heap each
-  std::atomic<uint64_t>* summary_ = nullptr;  // bit set: that word has (had) a bit
+  static constexpr int kLevels = 3;
+  std::atomic<uint64_t>* level_[kLevels] = {};  // a word: 512 B, 32 KB, 2 MB of heap
 };
 
 }  // namespace classaccess

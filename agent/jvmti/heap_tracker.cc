@@ -18,8 +18,6 @@ HeapSpace* reserve_spaces(size_t count) {
   return memory == MAP_FAILED ? nullptr : static_cast<HeapSpace*>(memory);
 }
 
-bool young(Kind kind) { return kind == Kind::kEden || kind == Kind::kSurvivor; }
-
 // The open TLABs: [top, end) of each holds no objects.
 struct OpenTlabs {
   static constexpr size_t kMax = 256;

@@ -156,7 +156,8 @@ struct Row {
 // The order in which `help` and the messages list them.
 const Row kRows[] = {
     {"classes", "LIST", "all", "classes whose accesses are recorded", true, set_classes},
-    {"heap", "all|old|young|LO-HI", "all", "regions of the heap that are closed", false, set_heap},
+    {"heap", "all|old|young|LO-HI", "all", "regions that are closed (old, young: not available in this build)", false,
+     set_heap},
     {"out", "FILE", "classaccess-%p.db", "database; %p process id, %t start time, %% a percent sign", false, set_out},
     {"overwrite", "on|off", "off", "replace a database that exists", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->overwrite); }},
@@ -168,7 +169,8 @@ const Row kRows[] = {
     {"events", "N|all|off", "1000000", "accesses kept as single rows; counts stay exact for all", false, set_events},
     {"values", "on|off", "off", "keep the value loaded or stored", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->values); }},
-    {"protect", "auto|pkey|mprotect", "auto", "how pages are closed", false, set_protect},
+    {"protect", "auto|pkey|mprotect", "auto", "how pages are closed (mprotect: not available in this build)", false,
+     set_protect},
     {"twin", "auto|on", "auto", "accesses on the second view of the heap (off: not available in this build)", false,
      [](const Items& items, Options*) {
        return accept_only(items[0], {"auto", "on"}, {"off"});

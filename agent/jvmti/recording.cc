@@ -12,6 +12,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/heap/object_header.h"
 #include "agent/hotspot/layout_probe.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/protect/armed_pages.h"

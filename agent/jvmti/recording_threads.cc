@@ -3,6 +3,7 @@
 
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
+#include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/java_thread.h"
 #include "agent/jvmti/jvmti_memory.h"
