@@ -1,6 +1,7 @@
 package com.acme.shop;
 
 import java.lang.reflect.Field;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -26,7 +27,7 @@ public final class Shop {
     }
   }
 
-  private Order makeOrder(int id) {
+  Order makeOrder(int id) {
     OrderLine[] lines = new OrderLine[2 + id % 4];
     for (int i = 0; i < lines.length; i++) {
       lines[i] = new OrderLine((id * 7 + i * 3) % ARTICLES, 1 + (id + i) % 5, 100 + (id * 13 + i * 29) % 900);
@@ -38,23 +39,14 @@ public final class Shop {
     return id % 10 == 0 ? new RushOrder(id, customer, lines) : new Order(id, customer, lines);
   }
 
-  private void clerk(int first, int count) {
-    for (int id = first; id < first + count; id++) {
-      Order order = makeOrder(id);
-      order.computeTotal();
-      synchronized (orders) {
-        orders.put(id, order);
-      }
+  void keep(Order order) {
+    synchronized (orders) {
+      orders.put(order.id, order);
     }
   }
 
-  private void ship() {
-    for (Order order : orders.values()) {
-      for (OrderLine line : order.lines) {
-        warehouse.pick(line);
-      }
-      order.shipped = true;
-    }
+  Collection<Order> orders() {
+    return orders.values();
   }
 
   private long audit() throws ReflectiveOperationException {
@@ -73,15 +65,14 @@ public final class Shop {
 
     Thread[] clerks = new Thread[CLERKS];
     for (int i = 0; i < CLERKS; i++) {
-      int first = i * perClerk;
-      clerks[i] = new Thread(() -> shop.clerk(first, perClerk), "clerk-" + i);
+      clerks[i] = new Thread(new Clerk(shop, i * perClerk, perClerk), "clerk-" + i);
       clerks[i].start();
     }
     for (Thread clerk : clerks) {
       clerk.join();
     }
 
-    Thread shipping = new Thread(shop::ship, "warehouse");
+    Thread shipping = new Thread(new Shipping(shop, shop.warehouse), "warehouse");
     shipping.start();
     shipping.join();
 

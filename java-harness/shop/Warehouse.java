@@ -1,6 +1,6 @@
 package com.acme.shop;
 
-/** Stock in an int array; two counters side by side, each written by another thread (v_shared). */
+/** Stock in an int array, and two counters written by different threads. */
 final class Warehouse {
   final int[] stock;
   long picked;
