@@ -356,6 +356,7 @@ bool decode_vector(Cursor c, uint8_t escape, Instruction* out) {
   if (map == 1) {
     follows = kFollows0F[out->opcode];
     if (follows == '.' && out->opcode == 0x77 && !evex) return finish(c, out);  // VZEROUPPER
+    if (evex && (out->opcode == 0x7a || out->opcode == 0x7b)) follows = 'M';  // no legacy counterpart
     if (follows != 'M' && follows != 'm') return false;
     // Immediate forms of the 0F map that exist as vectors; the rest (SHLD, BA ...) do not.
     bool vector_immediate = (out->opcode >= 0x70 && out->opcode <= 0x73) || out->opcode == 0xc2 ||

@@ -73,7 +73,9 @@ struct Instruction {
   uint8_t mask_lanes = 0;       // lanes that the mask governs (kLanes, kPacked, kIndexed, kVectorMask)
   uint8_t index_bytes = 0;      // 4 or 8: bytes of one index of a gather or scatter
   Touch touch = Touch::kWhole;
-  bool touches_memory = false;  // implicit stack accesses do not count; false for LEA, NOP, PREFETCH, CLFLUSH ...
+  // Implicit stack accesses do not count. CLFLUSH and CLWB fault like loads but transfer
+  // nothing: false, with Execute::kDisplace.
+  bool touches_memory = false;  // false for LEA, NOP, PREFETCH, CLFLUSH ...
   bool writes_flags_only = false;  // CMP, TEST, BT with a plain load
   Execute execute = Execute::kStep;
 };
