@@ -87,6 +87,19 @@ int on_wal_commit(void* pages, sqlite3*, const char*, int in_wal) {
   return SQLITE_OK;
 }
 
+// The errno of the failed write. sqlite3_system_errno() is taken after the automatic
+// rollback, when it may be another one; the file keeps its own.
+int errno_of(sqlite3* handle) {
+  int code = 0;
+  sqlite3_file* journal = nullptr;
+  sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal);
+  if (journal != nullptr && journal->pMethods != nullptr) {
+    journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &code);
+  }
+  if (code == 0) sqlite3_file_control(handle, "main", SQLITE_FCNTL_LAST_ERRNO, &code);
+  return code != 0 ? code : sqlite3_system_errno(handle);
+}
+
 int read_text(void* out, int columns, char** values, char**) {
   if (columns > 0 && values[0] != nullptr) *static_cast<std::string*>(out) = values[0];
   return 0;
@@ -138,8 +151,8 @@ Database::~Database() { close(); }
 bool Database::check(int code, const char* what) {
   if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return true;
   if (!error_.empty()) return false;
-  int system = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
   int primary = code & 0xff;
+  int system = handle_ != nullptr && (primary == SQLITE_IOERR || primary == SQLITE_FULL) ? errno_of(handle_) : 0;
   std::string why = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
   bool full = primary == SQLITE_FULL || system == ENOSPC || system == EDQUOT || system == EFBIG;
   if (full) {
@@ -204,7 +217,7 @@ std::string Database::set_up() {
       code = sqlite3_exec(handle_, "BEGIN IMMEDIATE; COMMIT", nullptr, nullptr, nullptr);
     if (code == SQLITE_OK && mode == "wal") {
       wal_ = true;
-    } else if ((code & 0xff) == SQLITE_FULL || sqlite3_system_errno(handle_) == EFBIG) {
+    } else if ((code & 0xff) == SQLITE_FULL || errno_of(handle_) == EFBIG) {
       check(code, "create");
       return error_;
     } else {

@@ -40,6 +40,8 @@ class File {
   int fd_;
 };
 
+size_t underscores(const std::string& name) { return std::min(name.find_first_not_of('_'), name.size()); }
+
 std::string demangled(const std::string& name) {
   int status = 0;
   char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
@@ -118,9 +120,16 @@ struct NativeSymbols::ElfFile {
       auto after =
           std::partition_point(symbols.begin(), symbols.end(), [at](const Symbol& s) { return s.value <= at; });
       if (after == symbols.begin()) continue;
-      const Symbol& symbol = *(after - 1);
-      if (symbol.size != 0 && at >= symbol.value + symbol.size) continue;
-      return demangled(File(path).text(names_at + symbol.name));
+      // Of several names for one function the one with the fewest leading underscores.
+      File file(path);
+      std::string best;
+      for (auto it = after; it != symbols.begin() && (it - 1)->value == (after - 1)->value; --it) {
+        const Symbol& symbol = *(it - 1);
+        if (symbol.size != 0 && at >= symbol.value + symbol.size) continue;
+        std::string name = file.text(names_at + symbol.name);
+        if (best.empty() || underscores(name) < underscores(best)) best = name;
+      }
+      if (!best.empty()) return demangled(best);
     }
     return "";
   }
