@@ -234,11 +234,14 @@ void FaultHandler::arm_this_thread(bool born_armed) {
   ThreadState* thread = t_state;
   if (thread == nullptr || !recording()) return;
   if (!born_armed && thread->hints.java_thread != 0) {
-    // What it allocated so far in its TLAB was not seen.
+    // What it allocated so far in its TLAB was not seen; it is complete, so walk it.
     const VmLayout& layout = *g_access->layout;
-    uint64_t top = 0;
-    safe_load(thread->hints.java_thread + layout.java_thread_tlab + layout.tlab_top, &top);
-    thread->hints.tlab_floor = top;
+    uint64_t tlab = thread->hints.java_thread + layout.java_thread_tlab;
+    uint64_t start = 0, top = 0;
+    if (safe_load(tlab + layout.tlab_start, &start) && safe_load(tlab + layout.tlab_top, &top) && start != 0) {
+      g_access->resolver->walk(start, top, nullptr, nullptr);
+      thread->hints.tlab_floor = top;
+    }
   }
   g_key.deny_here();
 }

@@ -55,12 +55,13 @@ Resolution Resolver::finish(Resolution found, uint64_t address, ResolverHints* h
   return found;
 }
 
-bool Resolver::in_own_tlab(uint64_t address, uint64_t java_thread) const {
-  if (java_thread == 0) return false;
-  uint64_t tlab = java_thread + layout_->java_thread_tlab;
+bool Resolver::in_own_tlab(uint64_t address, const ResolverHints& hints) const {
+  if (hints.java_thread == 0) return false;
+  uint64_t tlab = hints.java_thread + layout_->java_thread_tlab;
   uint64_t start = load_at<uint64_t>(tlab + layout_->tlab_start);
   uint64_t top = load_at<uint64_t>(tlab + layout_->tlab_top);
-  return address >= start && address < top;
+  bool has_floor = hints.tlab_floor >= start && hints.tlab_floor <= top;
+  return address >= (has_floor ? hints.tlab_floor : start) && address < top;
 }
 
 Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
@@ -96,7 +97,7 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   // Every object of the thread's own TLAB was allocated by it, so its header store
   // would have been seen: what is not marked is still being initialised. Old
   // contents there may look like an object.
-  if (store && in_own_tlab(address, hints->java_thread)) {
+  if (store && in_own_tlab(address, *hints)) {
     found.kind = Resolution::kPending;
     return found;
   }

@@ -32,6 +32,7 @@ struct Resolution {
 // What the resolver remembers of a thread: its last object and its TLAB.
 struct ResolverHints {
   uint64_t java_thread = 0;   // JavaThread*, 0 if unknown
+  uint64_t tlab_floor = 0;    // objects below it in its TLAB were made while its key was open
   uint64_t last_object = 0, last_end = 0, last_klass = 0;
   ClassInfo* last_class = nullptr;
   uint32_t last_epoch = 0;
@@ -73,7 +74,7 @@ class Resolver {
  private:
   bool accept(uint64_t object, uint64_t address, bool check_mark, Resolution* out);
   Resolution finish(Resolution found, uint64_t address, ResolverHints* hints);
-  bool in_own_tlab(uint64_t address, uint64_t java_thread) const;
+  bool in_own_tlab(uint64_t address, const ResolverHints& hints) const;
 
   ClassTable* classes_ = nullptr;
   ObjectStarts* starts_ = nullptr;

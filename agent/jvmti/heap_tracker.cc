@@ -5,6 +5,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/base/raw_log.h"
 #include "agent/base/safe_load.h"
 
 namespace classaccess {
@@ -71,7 +72,8 @@ void HeapTracker::at_init(uint64_t tlab_reserve_bytes) {
   for (size_t i = 0; i < after_.count; ++i) {
     const HeapSpace& space = after_.spaces[i];
     if (space.kind == Kind::kFree || space.kind == Kind::kHumongousContinues) continue;
-    resolver_->walk(space.bottom, space.top, OpenTlabs::skip, &tlabs);
+    uint64_t reached = resolver_->walk(space.bottom, space.top, OpenTlabs::skip, &tlabs);
+    raw_log(LogLevel::kDebug, "walked 0x%lx to 0x%lx of 0x%lx", space.bottom, reached, space.top);
     count(g_counters.heap_walks);
   }
 }

@@ -219,6 +219,8 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   pthread_atfork(nullptr, nullptr, in_forked_child);
   g_recording.store(RecordingState::kOn, std::memory_order_release);
   adopt_existing_threads(jni, current);
+  // Its ThreadStart comes a while after VMInit.
+  thread_started(jni, current);
   return "";
 }
 

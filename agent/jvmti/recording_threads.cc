@@ -95,7 +95,7 @@ void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
   JvmtiMemory<jthread> threads(jvmti_);
   if (jvmti_->GetAllThreads(&count, threads.out()) != JVMTI_ERROR_NONE) return;
   for (jint i = 0; i < count; ++i) {
-    if (jni->IsSameObject(threads[i], current)) continue;  // gets its ThreadStart after VMInit
+    if (jni->IsSameObject(threads[i], current)) continue;
     auto java_thread = static_cast<uint64_t>(jni->GetLongField(threads[i], eetop));
     uint64_t os_thread = 0;
     int32_t tid = 0;

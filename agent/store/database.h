@@ -84,6 +84,7 @@ class Database {
   const std::string& error() const { return error_; }
   const std::string& path() const { return path_; }  // absolute
   bool wal() const { return wal_; }
+  sqlite3* handle() const { return handle_; }
 
   // Used by Statement; records the first error. True if `code` is no error.
   bool check(int code, const char* what);

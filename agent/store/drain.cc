@@ -48,8 +48,7 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
 
 bool Drain::prepare() {
   return catalog_.prepare() && tally_.prepare(database_) && diagnostics_.prepare(database_) &&
-         insert_event_.prepare(
-             database_, "INSERT INTO event(tally, t_ns, gc_id, object, at, size, value) VALUES(?,?,?,?,?,?,?)") &&
+         events_.prepare(database_) &&
          insert_thread_.prepare(database_, "INSERT INTO thread VALUES(?,?,?,?,NULL,?,NULL)") &&
          rename_thread_.prepare(database_, "UPDATE thread SET name = ? WHERE id = ?") &&
          end_thread_.prepare(database_, "UPDATE thread SET ended_ns = ? WHERE id = ?");
@@ -59,7 +58,8 @@ void Drain::finalize() {
   catalog_.finalize();
   tally_.finalize();
   diagnostics_.finalize();
-  for (Statement* s : {&insert_event_, &insert_thread_, &rename_thread_, &end_thread_}) s->finalize();
+  events_.finalize();
+  for (Statement* s : {&insert_thread_, &rename_thread_, &end_thread_}) s->finalize();
 }
 
 uint64_t Drain::round() {
@@ -237,19 +237,27 @@ void Drain::emit_row(uint32_t thread_id, const AccessRecord& record, const Acces
 void Drain::write_event(uint32_t tally, const AccessRecord& record, const AccessRow& row, const TallyEntry& entry,
                         bool has_object, int64_t object, int64_t at) {
   if (!database_.begin()) return;
-  insert_event_.bind(1, tally);
-  insert_event_.bind(2, static_cast<int64_t>(record.t_ns - started_ns_));
-  insert_event_.bind(3, record.gc_id);
-  insert_event_.bind_or_null(4, object, has_object);
-  insert_event_.bind_or_null(5, at, at != entry.at);
-  insert_event_.bind_or_null(6, row.size, row.size != entry.size);
+  EventRow event;
+  event.column[0] = tally;
+  event.column[1] = static_cast<int64_t>(record.t_ns - started_ns_);
+  event.column[2] = record.gc_id;
+  event.column[3] = object;
+  event.column[4] = at;
+  event.column[5] = row.size;
+  if (!has_object) event.nulls |= EventRow::kObject;
+  if (at == entry.at) event.nulls |= EventRow::kAt;
+  if (row.size == entry.size) event.nulls |= EventRow::kSize;
   // The value of a row that is a piece of the access: its bytes, if they are all known.
   uint64_t skip = row.address - record.address;
   bool has_value =
       values_ && (record.flags & kFlagValue) != 0 && record.size <= 8 && skip < 8 && row.size <= 8 && row.size != 0;
-  uint64_t mask = row.size < 8 ? (uint64_t{1} << row.size * 8) - 1 : ~uint64_t{0};
-  insert_event_.bind_or_null(7, static_cast<int64_t>(record.value >> skip * 8 & mask), has_value);
-  (void)insert_event_.run();  // the error is kept in database_
+  if (has_value) {
+    uint64_t mask = row.size < 8 ? (uint64_t{1} << row.size * 8) - 1 : ~uint64_t{0};
+    event.column[6] = static_cast<int64_t>(record.value >> skip * 8 & mask);
+  } else {
+    event.nulls |= EventRow::kValue;
+  }
+  (void)events_.add(event);  // the error is kept in database_
 }
 
 void Drain::commit_if_due() {
@@ -267,7 +275,7 @@ bool Drain::commit() {
   uint64_t start = monotonic_ns();
   // Collections first: rows may carry the id of one that started a moment ago.
   if (!database_.begin() || !catalog_.update_collections(&changed_)) return false;
-  bool flushed = tally_.flush(
+  bool flushed = events_.flush() && tally_.flush(
       [this](const TallyKey& key) { return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id); });
   if (!flushed || !database_.commit()) return false;
   changed_ = false;

@@ -12,6 +12,7 @@
 #include "agent/store/classify.h"
 #include "agent/store/database.h"
 #include "agent/store/diagnostics.h"
+#include "agent/store/event_batch.h"
 #include "agent/store/pending_stores.h"
 #include "agent/store/tally.h"
 #include "agent/store/writer.h"
@@ -72,8 +73,9 @@ class Drain {
   Catalog catalog_;
   Tally tally_;
   Diagnostics diagnostics_;
+  EventBatch events_;
   WriterCounters counters_;
-  Statement insert_event_, insert_thread_, rename_thread_, end_thread_;
+  Statement insert_thread_, rename_thread_, end_thread_;
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
   std::vector<AccessRecord> taken_;

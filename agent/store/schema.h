@@ -11,7 +11,7 @@
 //    same offset with the same size, so both are mostly NULL and cost one byte each.
 //  - the element index is (address - object - tally.base) >> tally.shift.
 //  - part is NULL for an access whose object could not be told.
-// No index is made on `event`: it would cost more than the rows.
+// `event` has neither index nor constraint: each would cost more than the rows.
 // Context: writer thread, and open() before it runs.
 #pragma once
 
@@ -46,7 +46,7 @@ CREATE TABLE tally (
   part TEXT, op TEXT, at INTEGER, size INTEGER, base INTEGER, shift INTEGER,
   count INTEGER NOT NULL, bytes INTEGER NOT NULL);
 CREATE TABLE event (
-  seq INTEGER PRIMARY KEY, tally INTEGER NOT NULL, t_ns INTEGER, gc_id INTEGER, object INTEGER,
+  seq INTEGER PRIMARY KEY, tally INTEGER, t_ns INTEGER, gc_id INTEGER, object INTEGER,
   at INTEGER, size INTEGER, value INTEGER);
 )sql";
 

@@ -172,11 +172,12 @@ uint64_t Run::step(uint64_t wanted, bool* faulted) {
   uint64_t completed = wanted - r.rcx;
   uint64_t distance = completed * bytes;
   if (down) distance = uint64_t{0} - distance;
+  *faulted = r.faulted != 0;
+  if (completed == 0) return 0;  // not even the upper halves change with address size 67
   if (source.used) set_reg(kRsi, reg(kRsi) + distance);
   if (destination.used) set_reg(kRdi, reg(kRdi) + distance);
   state->gpr[kRax] = r.rax;
-  if (compares && completed != 0) state->rflags = (state->rflags & ~kStatus) | (r.flags & kStatus);
-  *faulted = r.faulted != 0;
+  if (compares) state->rflags = (state->rflags & ~kStatus) | (r.flags & kStatus);
   return completed;
 }
 
@@ -201,7 +202,7 @@ StringResult Run::run() {
     bool faulted = false;
     uint64_t completed = step(chunk, &faulted);
     left -= completed;
-    if (repeats) set_reg(kRcx, left);
+    if (repeats && completed != 0) set_reg(kRcx, left);
     if (completed != 0) {
       report(source, completed, Op::kLoad);
       report(destination, completed, compares ? Op::kLoad : Op::kStore);

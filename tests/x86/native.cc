@@ -66,6 +66,10 @@ classaccess_native_run:
   push %r15
   mov %rsp, g_native_host_rsp(%rip)
   fninit
+  .irp n,0,1,2,3,4,5,6,7
+  movq g_native_state+2368+32+16*\n(%rip), %mm\n
+  .endr
+  emms
   ldmxcsr g_native_state+2304(%rip)
   load_vectors
   push g_native_state+128(%rip)
@@ -286,6 +290,10 @@ void randomize(Random& random, MachineState* state) {
       uint64_t v = random();
       memcpy(register_bytes + i, &v, 8);
     }
+  }
+  for (size_t i = 0; i < 8; ++i) {
+    uint64_t v = random();
+    memcpy(state->x87 + 32 + 16 * i, &v, 8);
   }
   for (uint64_t& k : state->k) k = random() & random();
   state->mxcsr = 0x1f80;

@@ -20,7 +20,7 @@ struct alignas(64) MachineState {
   uint64_t k[8];
   uint32_t mxcsr;
   uint32_t unused2[15];
-  uint8_t x87[512];      // FXSAVE image, out only
+  uint8_t x87[512];      // FXSAVE image; in: only the MMX registers, all tagged empty
 };
 
 enum class Outcome { kCompleted, kPageFault, kGeneralProtection, kIllegal, kOther };
