@@ -28,7 +28,11 @@ bool Resolver::accept(uint64_t object, uint64_t address, bool check_mark, Resolu
   ClassInfo* info = classes_->find_or_add(klass);
   if (info == nullptr) return false;
   uint64_t size = object_size(*layout_, *info, object);
-  if (size == 0 || address - object >= size) return false;
+  // A new array's length word may still hold what was there before: the header is the
+  // array's whatever it says.
+  uint64_t header = info->is_array ? layout_->array_length_offset + 4 : 0;
+  if (size < header) size = header;
+  if (address - object >= size) return false;
   out->kind = Resolution::kObject;
   out->object = object;
   out->extent = size;
