@@ -94,6 +94,9 @@ void check_record(uint64_t code, uint64_t before, const PCStackInfo& info) {
                                                     ", expected " + std::to_string(info.bcis[0]);
     check(same, "pc to method and bci", what);
     check(g_state.code.still_valid(site), "site still valid", what);
+    CodeSite recycled = site;
+    ++recycled.compile_id;
+    check(!g_state.code.still_valid(recycled), "recycled code told", what);
     if (site.bci >= 0 && site.bytecode < 203) {
       uint8_t expected = class_file_bytecode(info.methods[0], info.bcis[0]);
       if (expected != 0) check(site.bytecode == expected, "bytecode", what + " " + std::to_string(site.bytecode));
