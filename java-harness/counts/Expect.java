@@ -6,9 +6,14 @@ import java.util.HashMap;
 /**
  * What the measured code did, told on standard output after it: one line {@code EXPECT key=value ...}
  * for each (class, field, op, thread) or (array class, method, op, thread). Counts of rounds add up.
+ * Under the agent a program can be told to stay silent, since printing is then most of its work: the
+ * lines of the same program with the same arguments, but not silent, hold for it.
  * Keys: class, declares, field, part, kind (plain or volatile), op, thread, count, method, elements.
  */
 final class Expect {
+    /** Set before any thread starts: nothing is collected or printed. */
+    static boolean silent;
+
     private static final HashMap<String, long[]> COUNTS = new HashMap<>();
     private static final ArrayList<String> ORDER = new ArrayList<>();
 
@@ -16,15 +21,22 @@ final class Expect {
 
     static void field(
             String holder, String field, String part, String kind, String op, String thread, long count) {
-        add(key(holder, holder, field, part, kind, op, thread), count);
+        if (!silent) {
+            add(key(holder, holder, field, part, kind, op, thread), count);
+        }
     }
 
     static void inherited(String holder, String declares, String field, String op, String thread, long count) {
-        add(key(holder, declares, field, "field", "plain", op, thread), count);
+        if (!silent) {
+            add(key(holder, declares, field, "field", "plain", op, thread), count);
+        }
     }
 
     /** The method walks an array of `elements` with a for loop, touching each once, `passes` times. */
     static void elements(String type, String method, String op, String thread, int elements, int passes) {
+        if (silent) {
+            return;
+        }
         StringBuilder s = new StringBuilder(160);
         s.append("class=").append(type).append(" part=element kind=plain op=").append(op);
         s.append(" method=").append(method).append(" elements=").append(elements);

@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "tests/jvm/java_test.h"
-
 namespace classaccess {
 namespace {
 
@@ -72,15 +70,30 @@ Counts read_counts(Database& db) {
   return counts;
 }
 
-std::map<int64_t, int64_t> read_indexes(Database& db, const Expectation& e) {
-  std::map<int64_t, int64_t> result;
-  for (const Row& row : db.rows("SELECT a.element, count(*) FROM access a JOIN class c ON c.id = a.class_id "
-                                "JOIN thread t ON t.id = a.thread_id JOIN site s ON s.id = a.site_id "
-                                "WHERE a.part = 'element' AND c.name = '" +
-                                e.class_name + "' AND s.method = '" + e.method + "' AND t.name = '" + e.thread +
-                                "' AND a.op = '" + e.op + "' GROUP BY 1")) {
-    result[row[0].empty() ? -1 : std::strtoll(row[0].c_str(), nullptr, 10)] =
-        std::strtoll(row[1].c_str(), nullptr, 10);
+std::vector<Expectation> CountsTest::run_counts(const JavaRun& traced) {
+  JavaRun plain = traced;
+  plain.agent_options.reset();
+  ProcessResult told = run(plain);
+  expect_done(told);
+  JavaRun silent = traced;
+  silent.program.push_back("silent");
+  ProcessResult result = run(silent);
+  expect_done(result);
+  if (HasFailure()) return {};
+  EXPECT_EQ(check_value(result.out, "sum"), check_value(told.out, "sum")) << "the program computed something else";
+  EXPECT_EQ(result.err, told.err);
+  return parse_expectations(told.out);
+}
+
+Indexes read_indexes(Database& db) {
+  Indexes result;
+  for (const Row& row : db.rows("SELECT c.name, s.method, a.op, t.name, a.element, count(*) FROM access a "
+                                "JOIN site s ON s.id = a.site_id JOIN class c ON c.id = a.class_id "
+                                "JOIN thread t ON t.id = a.thread_id "
+                                "WHERE a.part = 'element' AND s.method LIKE 'counts.%' GROUP BY 1, 2, 3, 4, 5")) {
+    std::string key = make_key(row[0], "", "", "element", row[2], row[3], row[1]);
+    int64_t index = row[4].empty() ? -1 : std::strtoll(row[4].c_str(), nullptr, 10);
+    result[key][index] = std::strtoll(row[5].c_str(), nullptr, 10);
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/jvm/database.h"
+#include "tests/jvm/java_test.h"
 
 namespace classaccess {
 
@@ -36,7 +37,16 @@ struct Counts {
 };
 Counts read_counts(Database& db);
 
-// Accesses by index, from single rows: index -> rows, for one expectation about elements.
-std::map<int64_t, int64_t> read_indexes(Database& db, const Expectation& expectation);
+// Single rows of elements: by Expectation::key(), index -> rows; -1 is a row without an index.
+using Indexes = std::map<std::string, std::map<int64_t, int64_t>>;
+Indexes read_indexes(Database& db);
+
+// A test that runs counts.ExactCounts.
+class CountsTest : public JavaTest {
+ protected:
+  // Runs it with and without the agent; both must do the same. Returns what the one without says of
+  // what it does; the traced one is silent, since printing under the agent would be most of its work.
+  std::vector<Expectation> run_counts(const JavaRun& traced);
+};
 
 }  // namespace classaccess

@@ -8,15 +8,13 @@
 namespace classaccess {
 namespace {
 
-class Filters : public JavaTest {
+class Filters : public CountsTest {
  protected:
   // Records two interpreted workers, one round each.
   void record(const std::string& options) {
-    ProcessResult result = run(JavaRun{newest_jdk(), {"-Xint", "-XX:+UseSerialGC"}, options + ",out=" + path("run.db"),
-                                       {"counts.ExactCounts", "2", "1", "0"}, "", 60});
-    expect_done(result);
+    expectations_ = run_counts(JavaRun{newest_jdk(), {"-Xint", "-XX:+UseSerialGC"},
+                                       options + ",out=" + path("run.db"), {"counts.ExactCounts", "2", "1", "0"}, "", 60});
     if (HasFailure()) return;
-    expectations_ = parse_expectations(result.out);
     db_.emplace(path("run.db"), true);
     ASSERT_TRUE(db_->is_open()) << db_->error();
     db_->expect_whole();
