@@ -275,8 +275,9 @@ bool Drain::commit() {
   uint64_t start = monotonic_ns();
   // Collections first: rows may carry the id of one that started a moment ago.
   if (!database_.begin() || !catalog_.update_collections(&changed_)) return false;
-  bool flushed = events_.flush() && tally_.flush(
-      [this](const TallyKey& key) { return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id); });
+  bool flushed = events_.flush() && tally_.flush([this](const TallyKey& key) {
+    return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id);
+  });
   if (!flushed || !database_.commit()) return false;
   changed_ = false;
   last_commit_ns_ = monotonic_ns();

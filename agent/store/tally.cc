@@ -19,30 +19,33 @@ uint64_t mix(const TallyKey& key) {
 Tally::Tally() : slots_(4096, 0) {}
 
 uint32_t Tally::find_or_add(const TallyKey& key, bool* is_new) {
-  size_t mask = slots_.size() - 1;
-  size_t i = mix(key) & mask;
+  const uint64_t hash = mix(key), tag = hash >> 32;
+  const size_t mask = slots_.size() - 1;
+  size_t i = hash & mask;
   for (; slots_[i] != 0; i = (i + 1) & mask) {
-    if (entries_[slots_[i] - 1].key == key) {
+    uint32_t id = static_cast<uint32_t>(slots_[i]);
+    if (slots_[i] >> 32 == tag && entries_[id - 1].key == key) {
       *is_new = false;
-      return slots_[i];
+      return id;
     }
   }
   *is_new = true;
   entries_.emplace_back();
   entries_.back().key = key;
   uint32_t id = static_cast<uint32_t>(entries_.size());
-  slots_[i] = id;
+  slots_[i] = tag << 32 | id;
   if (entries_.size() * 2 > slots_.size()) grow();
   return id;
 }
 
 void Tally::grow() {
-  std::vector<uint32_t> bigger(slots_.size() * 2, 0);
-  size_t mask = bigger.size() - 1;
+  std::vector<uint64_t> bigger(slots_.size() * 2, 0);
+  const size_t mask = bigger.size() - 1;
   for (uint32_t id = 1; id <= entries_.size(); ++id) {
-    size_t i = mix(entries_[id - 1].key) & mask;
+    const uint64_t hash = mix(entries_[id - 1].key);
+    size_t i = hash & mask;
     while (bigger[i] != 0) i = (i + 1) & mask;
-    bigger[i] = id;
+    bigger[i] = hash >> 32 << 32 | id;
   }
   slots_.swap(bigger);
 }

@@ -71,7 +71,7 @@ class Tally {
   void grow();
 
   std::vector<TallyEntry> entries_;
-  std::vector<uint32_t> slots_;  // open addressing: ids, 0 = free
+  std::vector<uint64_t> slots_;  // open addressing: upper half of the hash, id; 0 = free
   std::vector<uint32_t> dirty_;
   Statement insert_, update_;
 };

@@ -125,6 +125,29 @@ TEST_F(DatabaseFile, ARelativePathAndAChangedDirectory) {
   ASSERT_EQ(chdir(before), 0);
 }
 
+// Stands for a file system that cannot share memory: the -shm file cannot be made.
+TEST_F(DatabaseFile, WithoutSharedMemoryARollbackJournalServes) {
+  mkdir((path + "-shm").c_str(), 0755);
+  ::testing::internal::CaptureStderr();
+  Writer writer;
+  std::string reason = writer.open({path, false, UINT64_MAX, false});
+  std::string message = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(reason, "");
+  EXPECT_NE(message.find("using a rollback journal"), std::string::npos) << message;
+  ASSERT_EQ(writer.start(world.sources(), world.run()), "");
+  ClassInfo* order = world.add_class("com/acme/Order", 32);
+  ThreadState* thread = world.add_thread("main");
+  World::push(thread, world.access(order, kHeap, 0, 8, Op::kLoad));
+  writer.flush();
+  EXPECT_EQ(query_one(path, "SELECT count(*) FROM access"), "1");
+  World::push(thread, world.access(order, kHeap, 0, 8, Op::kLoad));
+  writer.stop();
+  EXPECT_EQ(query_one(path, "SELECT status, (SELECT count(*) FROM access) FROM run"), "complete|2");
+  EXPECT_FALSE(exists(path + "-wal"));
+  EXPECT_FALSE(exists(path + "-journal"));
+  rmdir((path + "-shm").c_str());
+}
+
 TEST_F(DatabaseFile, AForkChildTouchesNothing) {
   Writer writer;
   ASSERT_EQ(writer.open({path, false, UINT64_MAX, false}), "");
