@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/base/wake.h"
 #include "agent/fault/gs_base.h"
@@ -153,35 +152,51 @@ void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInst
   }
 }
 
-void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address,
-                                bool write, uint64_t t_ns) {
+void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row,
+                                const Fault& fault) {
   Access access;
   access.row = row;
   access.cpu = &cpu;
-  access.t_ns = t_ns;
-  access.address = address;
-  access.op = write ? Op::kStore : Op::kLoad;
+  access.t_ns = fault.t_ns;
+  access.address = fault.address;
+  access.op = fault.write ? Op::kStore : Op::kLoad;
   resolve(thread, cpu, row->instruction, &access);
   record(thread, access);
 }
 
-Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
-                                  bool write) {
+// After a store: did it write a header word of a new object?
+void AccessPath::note_header(const CpuState& cpu, Access* access) {
+  Resolution& found = access->resolution;
+  bool klass_store = found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
+  bool length_store = !klass_store && resolver->is_length_store(found, access->address);
+  if (!klass_store && !length_store) return;
+  // The array is complete with its length, wherever that is stored last.
+  bool length_valid = length_store || !in_code_cache(cpu.rip);
+  uint64_t klass_word = length_store ? found.object + layout->klass_offset : access->address;
+  Resolution made = resolver->note_header_store(klass_word, length_store ? 4 : access->size, length_valid);
+  if (made.kind == Resolution::kObject) {
+    found = made;
+    access->kind = RecordKind::kKlassStore;
+  } else if (length_store) {
+    access->kind = RecordKind::kKlassStore;
+  }
+}
+
+Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault) {
   const Instruction& instruction = row->instruction;
-  uint64_t t_ns = monotonic_ns();
   const CpuState before = *cpu;
   TouchedRuns touched;
   find_touched(instruction, before, &touched);
   bool covers_fault = false, all_armed = touched.count > 0;
   for (uint32_t i = 0; i < touched.count; ++i) {
     const TouchedRun& run = touched.runs[i];
-    covers_fault |= fault_address - run.address < run.size;
+    covers_fault |= fault.address - run.address < run.size;
     all_armed &= g_armed.armed(run.address, run.size);
   }
   if (!covers_fault) {
     // The decoder and the CPU disagree: believe the CPU, and say so.
     count(g_counters.decode_failures);
-    record_unknown(thread, before, row, fault_address, write, t_ns);
+    record_unknown(thread, before, row, fault);
     return Verdict::kStep;
   }
 
@@ -198,29 +213,14 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
     Access access;
     access.row = row;
     access.cpu = &before;
-    access.t_ns = t_ns;
+    access.t_ns = fault.t_ns;
     access.address = touched.runs[0].address;
     access.size = touched.runs[0].size;
     access.op = instruction.op;
     resolve(thread, before, instruction, &access);
     emulate(instruction, cpu, g_twin.at(access.address), &access.value);
     access.has_value = values && access.size <= 8;
-    if (access.op == Op::kStore) {
-      const bool vm_code = !in_code_cache(before.rip);
-      Resolution& found = access.resolution;
-      if (found.kind != Resolution::kObject || access.address == found.object + layout->klass_offset) {
-        Resolution made = resolver->note_header_store(access.address, access.size, vm_code);
-        if (made.kind == Resolution::kObject) {
-          found = made;
-          access.kind = RecordKind::kKlassStore;
-        }
-      } else if (resolver->is_length_store(found, access.address)) {
-        // The array is complete now, its extent known.
-        Resolution made = resolver->note_header_store(found.object + layout->klass_offset, 4, true);
-        if (made.kind == Resolution::kObject) found = made;
-        access.kind = RecordKind::kKlassStore;
-      }
-    }
+    if (access.op == Op::kStore) note_header(before, &access);
     record(thread, access);
     return verdict;
   }
@@ -231,7 +231,7 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
     Access access;
     access.row = row;
     access.cpu = &before;
-    access.t_ns = t_ns;
+    access.t_ns = fault.t_ns;
     access.address = run.address;
     access.size = run.size;
     access.op = instruction.op;
@@ -281,28 +281,27 @@ struct StringContext {
   }
 };
 
-Verdict AccessPath::perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
-                                   bool write) {
-  StringContext context{this, thread, *cpu, row, monotonic_ns()};
+Verdict AccessPath::perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault) {
+  StringContext context{this, thread, *cpu, row, fault.t_ns};
   StringAccess access{&context, StringContext::translate, StringContext::touched};
   uint64_t rcx = cpu->gpr[1], rsi = cpu->gpr[6], rdi = cpu->gpr[7];
   if (run_string(row->instruction, cpu, access) == StringResult::kDone) return Verdict::kEmulated;
   // Partly done: go on from there; the instruction traps (or faults for real) again.
   if (cpu->gpr[1] != rcx || cpu->gpr[6] != rsi || cpu->gpr[7] != rdi) return Verdict::kEmulated;
-  record_unknown(thread, context.before, row, fault_address, write, context.t_ns);
+  record_unknown(thread, context.before, row, fault);
   return Verdict::kStep;
 }
 
-Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, uint64_t fault_address, bool write) {
+Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
   CachedInstruction scratch;
   CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);
   const Instruction& instruction = row->instruction;
   if (instruction.length == 0 || !instruction.touches_memory || instruction.size == 0) {
-    record_unknown(thread, *cpu, row, fault_address, write, monotonic_ns());
+    record_unknown(thread, *cpu, row, fault);
     return Verdict::kStep;
   }
-  if (instruction.execute == Execute::kString) return perform_string(thread, cpu, row, fault_address, write);
-  return perform_plain(thread, cpu, row, fault_address, write);
+  if (instruction.execute == Execute::kString) return perform_string(thread, cpu, row, fault);
+  return perform_plain(thread, cpu, row, fault);
 }
 
 }  // namespace classaccess

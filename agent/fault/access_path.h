@@ -26,6 +26,13 @@ enum class Verdict : uint8_t {
   kStep,       // open the key in the frame and single-step
 };
 
+// The kernel's view of the fault.
+struct Fault {
+  uint64_t address = 0;
+  bool write = false;
+  uint64_t t_ns = 0;  // CLOCK_MONOTONIC when the handler was entered
+};
+
 class AccessPath {
  public:
   // Everything pointed to outlives the recording.
@@ -39,22 +46,19 @@ class AccessPath {
   bool values = false;          // values=on
   bool filter_threads = false;  // threads= was given
 
-  // `fault_address` and `write` are the kernel's view of the fault.
-  Verdict perform(ThreadState* thread, CpuState* cpu, uint64_t fault_address, bool write);
+  Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault);
 
  private:
   struct Access;  // one run of bytes of one instruction
 
-  Verdict perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
-                        bool write);
-  Verdict perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, uint64_t fault_address,
-                         bool write);
+  Verdict perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);
+  Verdict perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);
   void resolve(ThreadState* thread, const CpuState& cpu, const Instruction& instruction, Access* access);
+  void note_header(const CpuState& cpu, Access* access);
   void record(ThreadState* thread, const Access& access);
   void record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, uint64_t bytes,
                   Op op, uint64_t t_ns);
-  void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, bool write,
-                      uint64_t t_ns);
+  void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, const Fault& fault);
   uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
   bool in_code_cache(uint64_t pc) const { return pc - layout->code_low < layout->code_high - layout->code_low; }
 

@@ -81,12 +81,14 @@ void trap(siginfo_t* info, ucontext_t* uc) {
     g_key.allow_in_frame(uc);
     return;
   }
-  uint64_t begin = monotonic_ns();
+  Fault fault;
+  fault.address = reinterpret_cast<uint64_t>(info->si_addr);
+  fault.write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+  fault.t_ns = monotonic_ns();
   ++thread->counters.traps;
   CpuState cpu;
   read_context(uc, &cpu);
-  bool write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-  Verdict verdict = g_access->perform(thread, &cpu, reinterpret_cast<uint64_t>(info->si_addr), write);
+  Verdict verdict = g_access->perform(thread, &cpu, fault);
   switch (verdict) {
     case Verdict::kEmulated:
       ++thread->counters.emulated;
@@ -103,7 +105,7 @@ void trap(siginfo_t* info, ucontext_t* uc) {
       g_key.allow_in_frame(uc);
       break;
   }
-  thread->counters.self_ns += monotonic_ns() - begin;
+  thread->counters.self_ns += monotonic_ns() - fault.t_ns;
 }
 
 // Ours if true: the context is ready to be resumed.

@@ -75,7 +75,11 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   if (address >= hints->last_object && address < hints->last_end &&
       hints->last_epoch == g_gc_id.load(std::memory_order_relaxed) && starts_->is_set(hints->last_object) &&
       klass_of(*layout_, hints->last_object) == hints->last_klass) {
-    if (accept(hints->last_object, address, false, &found)) return finish(found, address, hints);
+    found.kind = Resolution::kObject;
+    found.object = hints->last_object;
+    found.extent = hints->last_end - hints->last_object;
+    found.class_info = hints->last_class;
+    return finish(found, address, hints);
   }
   // A register that points at a marked start.
   for (int i = 0; i < query.candidate_count; ++i) {
