@@ -110,5 +110,6 @@ int main(int argc, char** argv) {
        {Mix{"rows", UINT64_MAX, false}, Mix{"rows+values", UINT64_MAX, true}, Mix{"counts", 0, false}}) {
     measure(directory, mix, records);
   }
+  if (argc <= 1) remove_directories();
   return 0;
 }
