@@ -23,8 +23,6 @@ constexpr int kCheckpointPages = 16 * 1024 * 1024 / kPageBytes;
 constexpr int kWalWarnPages = 1024 * 1024 * 1024 / kPageBytes;
 constexpr int kBusyMs = 10000;
 
-const char* const kCompanions[] = {"-wal", "-shm", "-journal"};
-
 std::string errno_text(int code) {
   char buffer[128];
   return strerror_r(code, buffer, sizeof(buffer));
@@ -169,6 +167,7 @@ bool Database::check(int code, const char* what) {
 std::string Database::create(const std::string& path, bool overwrite) {
   std::string reason;
   error_.clear();
+  wal_ = in_transaction_ = false;
   path_ = absolute_path(path, &reason);
   if (!reason.empty()) return reason;
 
@@ -188,51 +187,63 @@ std::string Database::create(const std::string& path, bool overwrite) {
   }
   ::close(fd);
   // Left over from a database of the same name that was deleted without them.
-  for (const char* suffix : kCompanions) unlink((path_ + suffix).c_str());
+  remove_companions();
 
-  int code = sqlite3_open_v2(path_.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  reason = check(code, "open") ? set_up() : error_;
+  reason = open_new() ? set_up() : error_;
   if (!reason.empty()) remove();
   return reason;
 }
 
-std::string Database::set_up() {
+// Opens the empty file.
+bool Database::open_new() {
+  int code = sqlite3_open_v2(path_.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (!check(code, "open")) return false;
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, kBusyMs);
   std::string pragmas = "PRAGMA page_size=" + std::to_string(kPageBytes) +
                         "; PRAGMA mmap_size=0; PRAGMA cache_size=-16384; PRAGMA temp_store=MEMORY;"
-                        "PRAGMA application_id=" +
-                        std::to_string(kApplicationId) + "; PRAGMA user_version=" + std::to_string(kUserVersion) + ";";
-  if (!exec(pragmas.c_str())) return error_;
+                        "PRAGMA secure_delete=0; PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL;"
+                        "PRAGMA journal_size_limit=67108864;";
+  return exec(pragmas.c_str());
+}
 
+// Switches to WAL. False with no error set if the file system cannot do it; then the
+// file is empty and open again.
+bool Database::enter_wal() {
+  std::string mode;
+  int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", read_text, &mode, nullptr);
+  // The first transaction makes the -shm file, so a file system without shared memory shows here.
+  if (code == SQLITE_OK) code = sqlite3_exec(handle_, "BEGIN IMMEDIATE; COMMIT", nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK && mode == "wal") return true;
+  int system = errno_of(handle_);
+  if ((code & 0xff) == SQLITE_FULL || system == EFBIG || system == ENOSPC || system == EDQUOT) {
+    check(code, "create");
+    return false;
+  }
+  raw_log(LogLevel::kWarn,
+          "warning: '%s': this file system cannot share memory for a -wal file (%s): using a rollback journal, readers "
+          "may have to wait",
+          path_.c_str(), sqlite3_errmsg(handle_));
+  // The header says WAL already: start again with an empty file.
+  close();
+  remove_companions();
+  if (truncate(path_.c_str(), 0) == 0) open_new();
+  return false;
+}
+
+std::string Database::set_up() {
   if (is_network_file_system(path_)) {
     raw_log(LogLevel::kWarn,
             "warning: '%s' is on a network file system: using a rollback journal, readers may have to wait",
             path_.c_str());
   } else {
-    std::string mode;
-    int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", read_text, &mode, nullptr);
-    // The first write makes the -shm file, so a file system without shared memory shows here.
-    if (code == SQLITE_OK && mode == "wal")
-      code = sqlite3_exec(handle_, "BEGIN IMMEDIATE; COMMIT", nullptr, nullptr, nullptr);
-    if (code == SQLITE_OK && mode == "wal") {
-      wal_ = true;
-    } else if ((code & 0xff) == SQLITE_FULL || errno_of(handle_) == EFBIG) {
-      check(code, "create");
-      return error_;
-    } else {
-      raw_log(LogLevel::kWarn,
-              "warning: '%s': this file system has no shared memory for a -wal file (%s): using a rollback "
-              "journal, readers may have to wait",
-              path_.c_str(), sqlite3_errmsg(handle_));
-    }
+    wal_ = enter_wal();
   }
   if (!wal_ && !exec("PRAGMA journal_mode=TRUNCATE")) return error_;
-  if (!exec("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=67108864;"))
-    return error_;
   sqlite3_wal_hook(handle_, on_wal_commit, &wal_pages_);
 
-  std::string schema = std::string("BEGIN IMMEDIATE;") + kSchemaTables + kSchemaViews +
+  std::string schema = "BEGIN IMMEDIATE; PRAGMA application_id=" + std::to_string(kApplicationId) +
+                       "; PRAGMA user_version=" + std::to_string(kUserVersion) + ";" + kSchemaTables + kSchemaViews +
                        "INSERT INTO run(status, heap_start, pid) VALUES('running', 0, " + std::to_string(getpid()) +
                        ");COMMIT;";
   if (!exec(schema.c_str())) return error_;
@@ -311,7 +322,11 @@ void Database::close_failed() {
 void Database::remove() {
   close();
   unlink(path_.c_str());
-  for (const char* suffix : kCompanions) unlink((path_ + suffix).c_str());
+  remove_companions();
+}
+
+void Database::remove_companions() {
+  for (const char* suffix : {"-wal", "-shm", "-journal"}) unlink((path_ + suffix).c_str());
 }
 
 void Database::close() {

@@ -91,8 +91,11 @@ class Database {
 
  private:
   friend class Statement;
+  bool open_new();
+  bool enter_wal();
   std::string set_up();
   void watch_wal();
+  void remove_companions();
   void close();
 
   sqlite3* handle_ = nullptr;

@@ -4,7 +4,15 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 namespace classaccess {
+namespace {
+std::vector<std::string>& directories() {
+  static std::vector<std::string> made;
+  return made;
+}
+}  // namespace
 
 std::vector<std::string> query(const std::string& path, const std::string& sql) {
   std::vector<std::string> rows;
@@ -51,7 +59,14 @@ bool exists(const std::string& path) {
 std::string make_directory() {
   const char* base = getenv("TMPDIR");
   std::string pattern = std::string(base != nullptr ? base : "/tmp") + "/classaccess-store-XXXXXX";
-  return mkdtemp(pattern.data()) != nullptr ? pattern : "";
+  if (mkdtemp(pattern.data()) == nullptr) return "";
+  directories().push_back(pattern);
+  return pattern;
+}
+
+void remove_directories() {
+  std::error_code ignored;
+  for (const std::string& directory : directories()) std::filesystem::remove_all(directory, ignored);
 }
 
 }  // namespace classaccess

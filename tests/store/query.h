@@ -16,5 +16,7 @@ int64_t query_number(const std::string& path, const std::string& sql);
 bool exists(const std::string& path);
 // A fresh directory below the system's temporary one.
 std::string make_directory();
+// Those that were made; not called after a failure.
+void remove_directories();
 
 }  // namespace classaccess
