@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "agent/x86/access.h"
 #include "agent/x86/forms.h"
 
 namespace classaccess {
@@ -64,19 +65,6 @@ bool take_signed(Cursor* c, size_t n, uint64_t* out) {
   return true;
 }
 
-// Extension bits of REX, VEX and EVEX, already shifted to their place in a register number.
-struct Extension {
-  uint8_t reg = 0;        // 8 R, 16 R'
-  uint8_t index = 0;      // 8 X
-  uint8_t base = 0;       // 8 B
-  uint8_t vector_rm = 0;  // 16: EVEX X extends a vector in ModRM.rm
-  uint8_t vsib = 0;       // 16: EVEX V' extends a vector index
-};
-
-struct Memory {
-  bool short_displacement = false;
-};
-
 bool take_modrm(Cursor* c, const Extension& ext, Instruction* out, Memory* memory) {
   if (!c->has(1)) return false;
   out->modrm = c->bytes[c->at++];
@@ -119,163 +107,17 @@ bool take_immediate(Cursor* c, char follows, Instruction* out) {
   unsigned digit = (out->modrm >> 3) & 7u;
   switch (follows) {
     case 'm':
-    case 'b':
-      return take_signed(c, 1, &out->immediate);
-    case 'w':
-      return take_signed(c, 2, &out->immediate);
+    case 'b': return take_signed(c, 1, &out->immediate);
+    case 'w': return take_signed(c, 2, &out->immediate);
     case 'N':
-    case 'z':
-      return take_signed(c, z, &out->immediate);
-    case 'v':
-      return take_signed(c, out->rex_w ? 8 : z, &out->immediate);
-    case 'j':
-      return take_signed(c, 4, &out->immediate);
-    case 'e':
-      return take_signed(c, 3, &out->immediate);
-    case 'T':
-      return digit > 1 || take_signed(c, 1, &out->immediate);
-    case 'U':
-      return digit > 1 || take_signed(c, z, &out->immediate);
-    default:
-      return true;
+    case 'z': return take_signed(c, z, &out->immediate);
+    case 'v': return take_signed(c, out->rex_w ? 8 : z, &out->immediate);
+    case 'j': return take_signed(c, 4, &out->immediate);
+    case 'e': return take_signed(c, 3, &out->immediate);
+    case 'T': return digit > 1 || take_signed(c, 1, &out->immediate);
+    case 'U': return digit > 1 || take_signed(c, z, &out->immediate);
+    default: return true;
   }
-}
-
-uint8_t operand_width(const Instruction& in) { return in.rex_w ? 8 : in.operand16 ? 2 : 4; }
-
-// Bytes of the full operand, before embedded broadcast.
-uint16_t form_size(const Form& form, const Instruction& in) {
-  uint16_t vl = in.vector_bytes;
-  switch (form.size) {
-    case kSizeOperand: return operand_width(in);
-    case kSizeWide: return in.rex_w ? 8 : 4;
-    case kSizeStack: return in.operand16 && !in.rex_w ? 2 : 8;
-    case kSizeVector: return vl;
-    case kSizeHalf: return static_cast<uint16_t>(vl / 2);
-    case kSizeQuarter: return static_cast<uint16_t>(vl / 4);
-    case kSizeEighth: return static_cast<uint16_t>(vl / 8);
-    case kSizeElement: return in.element_bytes;
-    case kSizeDup: return vl == 16 ? 8 : vl;
-    case kSize512: return 512;
-    default: return form.size;
-  }
-}
-
-uint8_t form_element(const Form& form, const Instruction& in) {
-  switch (form.element) {
-    case kElement4or8: return in.rex_w ? 8 : 4;
-    case kElement1or2: return in.rex_w ? 2 : 1;
-    default: return form.element;
-  }
-}
-
-// CMP, TEST and BT: loads whose only result is flags.
-bool sets_only_flags(const Instruction& in) {
-  if (in.op != Op::kLoad || in.encoding != Encoding::kLegacy) return false;
-  if (in.map == OpcodeMap::k1Byte) {
-    uint8_t op = in.opcode;
-    return (op >= 0x38 && op <= 0x3b) || (op >= 0x80 && op <= 0x85) || op == 0xf6 || op == 0xf7
-               ? op < 0xf6 || ((in.modrm >> 3) & 7u) <= 1
-               : false;
-  }
-  return in.map == OpcodeMap::k0F && (in.opcode == 0xa3 || in.opcode == 0xba);
-}
-
-void apply_touch(const Form& form, Instruction* out) {
-  uint8_t element = out->element_bytes;
-  uint16_t whole = out->size;
-  bool masked = out->encoding == Encoding::kEvex && out->mask != 0;
-  switch (form.touch) {
-    case FormTouch::kWhole:
-      break;
-    case FormTouch::kLanes:
-      if (masked) out->touch = Touch::kLanes;
-      out->mask_lanes = element != 0 ? static_cast<uint8_t>(whole / element) : 0;
-      break;
-    case FormTouch::kBroadcastLanes:
-      if (masked) out->touch = Touch::kLanes;
-      out->mask_lanes = element != 0 ? static_cast<uint8_t>(out->vector_bytes / element) : 0;
-      break;
-    case FormTouch::kPacked:
-      if (masked) out->touch = Touch::kPacked;
-      out->mask_lanes = static_cast<uint8_t>(whole / element);
-      break;
-    case FormTouch::kIndexed: {
-      out->touch = Touch::kIndexed;
-      out->vsib = true;
-      out->index_bytes = out->opcode & 1 ? 8 : 4;
-      unsigned step = out->index_bytes > element ? out->index_bytes : element;
-      out->mask_lanes = static_cast<uint8_t>(out->vector_bytes / step);
-      break;
-    }
-    case FormTouch::kVectorMask:
-      out->touch = Touch::kVectorMask;
-      out->mask_lanes = static_cast<uint8_t>(whole / element);
-      break;
-    case FormTouch::kByteMask:
-      out->touch = Touch::kByteMask;
-      out->mask_lanes = static_cast<uint8_t>(whole);
-      break;
-    case FormTouch::kBitString:
-      out->touch = Touch::kBitString;
-      break;
-  }
-}
-
-// Direction, size and execution of a memory form.
-void apply_form(const Form* form, const Extension& ext, const Memory& memory, Instruction* out) {
-  bool evex = out->encoding == Encoding::kEvex;
-  if (form == nullptr) {
-    out->touches_memory = true;
-    return;
-  }
-  out->element_bytes = form_element(*form, *out);
-  out->size = form_size(*form, *out);
-  out->execute = form->execute;
-  if (form->op == FormOp::kNone) {
-    out->execute = Execute::kDisplace;
-  } else {
-    out->touches_memory = true;
-    out->op = form->op == FormOp::kLoad ? Op::kLoad : form->op == FormOp::kStore ? Op::kStore : Op::kRmw;
-    apply_touch(*form, out);
-  }
-  if (out->broadcast && out->element_bytes != 0) out->size = out->element_bytes;
-  if (evex && memory.short_displacement) {
-    bool by_element = form->touch == FormTouch::kPacked || form->touch == FormTouch::kIndexed;
-    int64_t scale = by_element || form->op == FormOp::kNone ? out->element_bytes : out->size;
-    out->displacement *= scale;
-  }
-  if (form->touch == FormTouch::kIndexed || (evex && form->op == FormOp::kNone)) {
-    out->index = static_cast<uint8_t>(((out->sib >> 3) & 7u) | ext.index | ext.vsib);
-  }
-  bool integer = out->encoding == Encoding::kLegacy && form->element == 0 && !(out->opcode >= 0xd8 && out->opcode <= 0xdf &&
-                                                                              out->map == OpcodeMap::k1Byte);
-  if (form->size == kSizeOperand || form->size == kSizeWide || form->size == kSizeStack) {
-    out->operand_bytes = static_cast<uint8_t>(out->size);
-  } else if (form->execute == Execute::kEmulate && out->map == OpcodeMap::k0F && out->opcode != 0xb0 &&
-             out->opcode != 0xc0) {
-    out->operand_bytes = operand_width(*out);  // MOVZX, MOVSX, CMPXCHG8B: the register side
-  } else if (form->execute == Execute::kEmulate && out->map == OpcodeMap::k1Byte && out->opcode == 0x63) {
-    out->operand_bytes = operand_width(*out);
-  } else if (integer && out->size == 1) {
-    out->operand_bytes = 1;
-  }
-  out->writes_flags_only = sets_only_flags(*out);
-}
-
-void set_string(uint8_t opcode, Instruction* out) {
-  out->touches_memory = true;
-  out->execute = Execute::kString;
-  out->operand_bytes = opcode & 1 ? operand_width(*out) : 1;
-  out->size = out->element_bytes = out->operand_bytes;
-  switch (opcode & 0xfe) {
-    case 0xa4: out->op = Op::kStore; out->base = 7; break;
-    case 0xa6: out->op = Op::kLoad; out->base = 7; break;
-    case 0xaa: out->op = Op::kStore; out->base = 7; break;
-    case 0xac: out->op = Op::kLoad; out->base = 6; break;
-    default: out->op = Op::kLoad; out->base = 7; break;
-  }
-  out->writes_flags_only = (opcode & 0xf6) == 0xa6;
 }
 
 bool is_string(uint8_t opcode) { return (opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf); }
@@ -284,21 +126,6 @@ bool finish(const Cursor& c, Instruction* out) {
   out->length = static_cast<uint8_t>(c.at);
   std::memcpy(out->bytes, c.bytes, c.at);
   return true;
-}
-
-// Implicit memory operands of instructions without a memory ModRM.
-void apply_implicit(Prefix prefix, Instruction* out) {
-  if (out->encoding != Encoding::kEvex && out->map == OpcodeMap::k0F && out->opcode == 0xf7 && !out->has_memory &&
-      (prefix == Prefix::k66 || (prefix == Prefix::kNone && out->encoding == Encoding::kLegacy))) {
-    const Form* form = find_form(out->encoding, out->map, 0xf7, prefix, 0, out->rex_w);
-    out->base = 7;
-    apply_form(form, Extension{}, Memory{}, out);
-  } else if (out->encoding == Encoding::kLegacy && out->map == OpcodeMap::k1Byte && out->opcode == 0xd7) {
-    out->base = 3;  // XLAT: [rbx+al]
-    out->size = out->operand_bytes = 1;
-    out->touches_memory = true;
-    out->execute = Execute::kDisplace;
-  }
 }
 
 bool decode_vector(Cursor c, uint8_t escape, Instruction* out) {
@@ -356,7 +183,7 @@ bool decode_vector(Cursor c, uint8_t escape, Instruction* out) {
   if (map == 1) {
     follows = kFollows0F[out->opcode];
     if (follows == '.' && out->opcode == 0x77 && !evex) return finish(c, out);  // VZEROUPPER
-    if (evex && (out->opcode == 0x7a || out->opcode == 0x7b)) follows = 'M';  // no legacy counterpart
+    if (evex && (out->opcode == 0x7a || out->opcode == 0x7b)) follows = 'M';    // no legacy counterpart
     if (follows != 'M' && follows != 'm') return false;
     // Immediate forms of the 0F map that exist as vectors; the rest (SHLD, BA ...) do not.
     bool vector_immediate = (out->opcode >= 0x70 && out->opcode <= 0x73) || out->opcode == 0xc2 ||
@@ -438,7 +265,8 @@ bool decode(const uint8_t* bytes, size_t available, Instruction* out) {
                                            : 'm';
   if (follows == '!') return false;
   Prefix prefix = last_repeat != Prefix::kNone ? last_repeat : out->operand16 ? Prefix::k66 : Prefix::kNone;
-  if (map == OpcodeMap::k0F && (opcode == 0x78 && (prefix == Prefix::k66 || prefix == Prefix::kF2))) return false;  // SSE4a
+  if (map == OpcodeMap::k0F && (opcode == 0x78 && (prefix == Prefix::k66 || prefix == Prefix::kF2)))
+    return false;                                        // SSE4a
   if (map != OpcodeMap::k1Byte) out->vector_bytes = 16;  // for SSE; cleared below for integer forms
 
   if (follows == 'o') {
@@ -472,7 +300,7 @@ bool decode(const uint8_t* bytes, size_t available, Instruction* out) {
   if (out->has_memory) {
     apply_form(find_form(Encoding::kLegacy, map, opcode, prefix, (out->modrm >> 3) & 7u, out->rex_w), ext, memory, out);
   } else if (map == OpcodeMap::k1Byte && is_string(opcode)) {
-    set_string(opcode, out);
+    apply_string(opcode, out);
   } else {
     apply_implicit(prefix, out);
   }

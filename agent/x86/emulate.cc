@@ -12,9 +12,7 @@ bool is_high_byte(const Instruction& in, unsigned number, unsigned bytes) {
   return bytes == 1 && !in.rex && number >= 4 && number < 8;
 }
 
-uint64_t low(uint64_t value, unsigned bytes) {
-  return bytes == 8 ? value : value & ((uint64_t{1} << (8 * bytes)) - 1);
-}
+uint64_t low(uint64_t value, unsigned bytes) { return bytes == 8 ? value : value & ((uint64_t{1} << (8 * bytes)) - 1); }
 
 uint64_t read_register(const Instruction& in, const CpuState& state, unsigned number, unsigned bytes) {
   if (is_high_byte(in, number, bytes)) return state.gpr[number - 4] >> 8 & 0xff;

@@ -23,14 +23,39 @@ Effect of_1byte(const Instruction& in) {
   if (op >= 0xb0 && op <= 0xbf) return kKeeps;
   if (op >= 0x90 && op <= 0x99) return kKeeps;  // XCHG, NOP, CBW, CWD
   switch (op) {
-    case 0x63: case 0x68: case 0x6a: case 0x86: case 0x87: case 0x88: case 0x89: case 0x8a: case 0x8b: case 0x8d:
-    case 0x8f: case 0xa0: case 0xa1: case 0xa2: case 0xa3: case 0xc9: case 0xcc:
-      return kKeeps;
-    case 0xc6: case 0xc7: return digit == 0 ? kKeeps : kReads;  // XABORT, XBEGIN
-    case 0x80: case 0x81: case 0x83: return digit == 2 || digit == 3 ? kReads : kOverwrites;
-    case 0x84: case 0x85: case 0xa8: case 0xa9: return kOverwrites;
-    case 0xc2: case 0xc3: case 0xe8: case 0xe9: case 0xeb: return kLeaves;
-    case 0xf6: case 0xf7:
+    case 0x63:
+    case 0x68:
+    case 0x6a:
+    case 0x86:
+    case 0x87:
+    case 0x88:
+    case 0x89:
+    case 0x8a:
+    case 0x8b:
+    case 0x8d:
+    case 0x8f:
+    case 0xa0:
+    case 0xa1:
+    case 0xa2:
+    case 0xa3:
+    case 0xc9:
+    case 0xcc: return kKeeps;
+    case 0xc6:
+    case 0xc7: return digit == 0 ? kKeeps : kReads;  // XABORT, XBEGIN
+    case 0x80:
+    case 0x81:
+    case 0x83: return digit == 2 || digit == 3 ? kReads : kOverwrites;
+    case 0x84:
+    case 0x85:
+    case 0xa8:
+    case 0xa9: return kOverwrites;
+    case 0xc2:
+    case 0xc3:
+    case 0xe8:
+    case 0xe9:
+    case 0xeb: return kLeaves;
+    case 0xf6:
+    case 0xf7:
       if (digit == 2) return kKeeps;
       return digit <= 3 ? kOverwrites : kReads;  // MUL, DIV leave some undefined
     case 0xff: return digit == 2 || digit == 4 ? kLeaves : digit == 6 ? kKeeps : kReads;
@@ -41,7 +66,7 @@ Effect of_1byte(const Instruction& in) {
 Effect of_0f(const Instruction& in) {
   uint8_t op = in.opcode;
   if ((op >= 0x40 && op <= 0x4f) || (op >= 0x80 && op <= 0x9f)) return kReads;  // CMOVcc, Jcc, SETcc
-  if (op == 0x0b) return kLeaves;                                             // UD2
+  if (op == 0x0b) return kLeaves;                                               // UD2
   if (op >= 0x18 && op <= 0x1f) return kKeeps;
   if (op == 0x2e || op == 0x2f || op == 0xc0 || op == 0xc1) return kOverwrites;  // UCOMIS, COMIS, XADD
   if (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf || op == 0x0d) return kKeeps;

@@ -77,7 +77,6 @@ constexpr Index kIndex = make_index();
 
 }  // namespace
 
-
 const Form* const kFormTable = kTable;
 const size_t kFormCount = kRows;
 

@@ -25,7 +25,7 @@ enum FormSize : uint8_t {
   kSizeQuarter,
   kSizeEighth,
   kSizeElement,
-  kSizeDup,            // MOVDDUP: 8 at 128 bits, else the vector
+  kSizeDup,  // MOVDDUP: 8 at 128 bits, else the vector
   kSize512,
 };
 
@@ -34,7 +34,16 @@ enum FormElement : uint8_t {
   kElement1or2,        // by W
 };
 
-enum class FormTouch : uint8_t { kWhole, kLanes, kBroadcastLanes, kPacked, kIndexed, kVectorMask, kByteMask, kBitString };
+enum class FormTouch : uint8_t {
+  kWhole,
+  kLanes,
+  kBroadcastLanes,
+  kPacked,
+  kIndexed,
+  kVectorMask,
+  kByteMask,
+  kBitString
+};
 
 enum class FormOp : uint8_t { kLoad = 0, kStore, kRmw, kNone };
 
@@ -43,11 +52,11 @@ struct Form {
   OpcodeMap map;
   uint8_t first, last;  // opcodes
   Prefix prefix;
-  int8_t digit;         // ModRM.reg, -1 any
-  int8_t w;             // -1 any
+  int8_t digit;  // ModRM.reg, -1 any
+  int8_t w;      // -1 any
   FormOp op;
-  uint8_t size;         // bytes or FormSize
-  uint8_t element;      // bytes or FormElement
+  uint8_t size;     // bytes or FormSize
+  uint8_t element;  // bytes or FormElement
   FormTouch touch;
   Execute execute;
 };

@@ -49,33 +49,33 @@ struct Instruction {
   // Prefixes.
   bool lock = false, rep = false, repne = false, operand16 = false, address32 = false;
   bool rex = false, rex_w = false;
-  uint8_t segment = 0;        // 0, 0x64 (FS) or 0x65 (GS); others are ignored in 64-bit mode
+  uint8_t segment = 0;  // 0, 0x64 (FS) or 0x65 (GS); others are ignored in 64-bit mode
 
   // Registers, with REX/VEX/EVEX extension bits applied.
-  uint8_t reg = 0;            // ModRM.reg, 0..31
-  uint8_t rm = 0;             // ModRM.rm when a register
-  uint8_t vvvv = 0;           // VEX/EVEX second source
-  uint8_t mask = 0;           // EVEX aaa
+  uint8_t reg = 0;   // ModRM.reg, 0..31
+  uint8_t rm = 0;    // ModRM.rm when a register
+  uint8_t vvvv = 0;  // VEX/EVEX second source
+  uint8_t mask = 0;  // EVEX aaa
   bool zeroing = false, broadcast = false;
-  uint8_t vector_bytes = 0;   // 16, 32, 64 for VEX/EVEX (L'L), 16 for SSE, else 0
+  uint8_t vector_bytes = 0;  // 16, 32, 64 for VEX/EVEX (L'L), 16 for SSE, else 0
 
   // Memory operand: base + index * scale + displacement.
   uint8_t base = kNoReg, index = kNoReg, scale = 1;
-  bool vsib = false;          // index is a vector register (gather, scatter)
-  int64_t displacement = 0;   // disp8*N already applied
-  uint64_t immediate = 0;     // sign-extended as the instruction uses it
+  bool vsib = false;         // index is a vector register (gather, scatter)
+  int64_t displacement = 0;  // disp8*N already applied
+  uint64_t immediate = 0;    // sign-extended as the instruction uses it
 
   // What it does to memory.
   Op op = Op::kLoad;
   uint16_t size = 0;          // bytes of the operand (per iteration or per lane where those vary)
   uint8_t operand_bytes = 0;  // integer operand size 1, 2, 4, 8; 0 for vectors
-  uint8_t element_bytes = 0;    // bytes of a lane in memory, of a broadcast element, of a string element
-  uint8_t mask_lanes = 0;       // lanes that the mask governs (kLanes, kPacked, kIndexed, kVectorMask)
-  uint8_t index_bytes = 0;      // 4 or 8: bytes of one index of a gather or scatter
+  uint8_t element_bytes = 0;  // bytes of a lane in memory, of a broadcast element, of a string element
+  uint8_t mask_lanes = 0;     // lanes that the mask governs (kLanes, kPacked, kIndexed, kVectorMask)
+  uint8_t index_bytes = 0;    // 4 or 8: bytes of one index of a gather or scatter
   Touch touch = Touch::kWhole;
   // Implicit stack accesses do not count. CLFLUSH and CLWB fault like loads but transfer
   // nothing: false, with Execute::kDisplace.
-  bool touches_memory = false;  // false for LEA, NOP, PREFETCH, CLFLUSH ...
+  bool touches_memory = false;     // false for LEA, NOP, PREFETCH, CLFLUSH ...
   bool writes_flags_only = false;  // CMP, TEST, BT with a plain load
   Execute execute = Execute::kStep;
 };

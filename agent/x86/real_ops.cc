@@ -15,34 +15,34 @@ void merge(uint64_t* flags, uint64_t after) { *flags = (*flags & ~kStatus) | (af
 #define WITH_FLAGS(text) "push %[fl]\n\tpopfq\n\t" text "\n\tpushfq\n\tpop %[fl]"
 
 // FORM(mnemonic, suffix, operand modifier)
-#define SIZES(FORM, mnemonic)                \
-  switch (bytes) {                           \
-    case 1: FORM(mnemonic, "b", "b"); break; \
-    case 2: FORM(mnemonic, "w", "w"); break; \
-    case 4: FORM(mnemonic, "l", "k"); break; \
+#define SIZES(FORM, mnemonic)                 \
+  switch (bytes) {                            \
+    case 1: FORM(mnemonic, "b", "b"); break;  \
+    case 2: FORM(mnemonic, "w", "w"); break;  \
+    case 4: FORM(mnemonic, "l", "k"); break;  \
     default: FORM(mnemonic, "q", "q"); break; \
   }
 
-#define KINDS(FORM)                     \
-  switch (kind) {                       \
-    case 0: SIZES(FORM, "add") break;   \
-    case 1: SIZES(FORM, "or") break;    \
-    case 2: SIZES(FORM, "adc") break;   \
-    case 3: SIZES(FORM, "sbb") break;   \
-    case 4: SIZES(FORM, "and") break;   \
-    case 5: SIZES(FORM, "sub") break;   \
-    default: SIZES(FORM, "xor") break;  \
+#define KINDS(FORM)                    \
+  switch (kind) {                      \
+    case 0: SIZES(FORM, "add") break;  \
+    case 1: SIZES(FORM, "or") break;   \
+    case 2: SIZES(FORM, "adc") break;  \
+    case 3: SIZES(FORM, "sbb") break;  \
+    case 4: SIZES(FORM, "and") break;  \
+    case 5: SIZES(FORM, "sub") break;  \
+    default: SIZES(FORM, "xor") break; \
   }
 
-#define REGISTER_FORM(mnemonic, suffix, width)                           \
+#define REGISTER_FORM(mnemonic, suffix, width)                             \
   asm volatile(WITH_FLAGS(mnemonic suffix " %" width "[s], %" width "[d]") \
-               : [fl] "+r"(fl), [d] "+r"(destination)                    \
-               : [s] "r"(source)                                         \
+               : [fl] "+r"(fl), [d] "+r"(destination)                      \
+               : [s] "r"(source)                                           \
                : "cc", "memory")
-#define MEMORY_FORM(mnemonic, suffix, width)                     \
+#define MEMORY_FORM(mnemonic, suffix, width)                        \
   asm volatile(WITH_FLAGS(mnemonic suffix " %" width "[s], (%[m])") \
-               : [fl] "+r"(fl)                                   \
-               : [s] "r"(source), [m] "r"(memory)                \
+               : [fl] "+r"(fl)                                      \
+               : [s] "r"(source), [m] "r"(memory)                   \
                : "cc", "memory")
 #define LOCKED_FORM(mnemonic, suffix, width) MEMORY_FORM("lock " mnemonic, suffix, width)
 #define UNARY_FORM(mnemonic, suffix, width) \
@@ -60,11 +60,10 @@ uint64_t load(const void* memory, unsigned bytes) {
   return value;
 }
 
-void store(void* memory, uint64_t value, unsigned bytes) {
+void store(void* memory, uint64_t value, unsigned bytes){
 #define STORE_FORM(mnemonic, suffix, width) \
   asm volatile(mnemonic suffix " %" width "0, (%1)" : : "r"(value), "r"(memory) : "memory")
-  SIZES(STORE_FORM, "mov")
-}
+    SIZES(STORE_FORM, "mov")}
 
 uint64_t alu(unsigned kind, uint64_t destination, uint64_t source, unsigned bytes, uint64_t* flags) {
   uint64_t fl = ours(*flags);
@@ -170,10 +169,10 @@ bool compare_exchange(void* memory, uint64_t* rax, uint64_t wanted, unsigned byt
 bool compare_exchange_pair(void* memory, unsigned bytes, uint64_t* rax, uint64_t* rdx, uint64_t rbx, uint64_t rcx,
                            bool lock, uint64_t* flags) {
   uint64_t fl = ours(*flags);
-#define PAIR_FORM(text)                                        \
-  asm volatile(WITH_FLAGS(text " (%[m])")                      \
-               : [fl] "+r"(fl), "+a"(*rax), "+d"(*rdx)         \
-               : "b"(rbx), "c"(rcx), [m] "r"(memory)           \
+#define PAIR_FORM(text)                                \
+  asm volatile(WITH_FLAGS(text " (%[m])")              \
+               : [fl] "+r"(fl), "+a"(*rax), "+d"(*rdx) \
+               : "b"(rbx), "c"(rcx), [m] "r"(memory)   \
                : "cc", "memory")
   if (bytes == 16) {
     if (lock) {

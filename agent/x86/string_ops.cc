@@ -12,7 +12,16 @@ struct StringRegisters {
 static_assert(offsetof(StringRegisters, flags) == 32 && offsetof(StringRegisters, faulted) == 40);
 
 // Every slot is 8 bytes and begins with its string instruction: a fault has that PC.
-enum Slot : unsigned { kMovs = 0, kStos = 4, kLods = 8, kRepeCmps = 12, kRepneCmps = 16, kRepeScas = 20, kRepneScas = 24, kSlots = 28 };
+enum Slot : unsigned {
+  kMovs = 0,
+  kStos = 4,
+  kLods = 8,
+  kRepeCmps = 12,
+  kRepneCmps = 16,
+  kRepeScas = 20,
+  kRepneScas = 24,
+  kSlots = 28
+};
 
 }  // namespace
 
@@ -94,9 +103,9 @@ constexpr unsigned kRax = 0, kRcx = 1, kRsi = 6, kRdi = 7;
 constexpr uint64_t kZero = 0x40, kDirection = 0x400, kStatus = 0x8d5;
 
 struct Pointer {
-  unsigned number;    // register
-  uint64_t address;   // what the program sees
-  uint64_t host;      // where we access it
+  unsigned number;   // register
+  uint64_t address;  // what the program sees
+  uint64_t host;     // where we access it
   bool used;
 };
 
@@ -137,8 +146,14 @@ void Run::classify() {
       source.used = destination.used = compares = true;
       base = in.repne ? kRepneCmps : kRepeCmps;
       break;
-    case 0xaa: destination.used = true; base = kStos; break;
-    case 0xac: source.used = true; base = kLods; break;
+    case 0xaa:
+      destination.used = true;
+      base = kStos;
+      break;
+    case 0xac:
+      source.used = true;
+      base = kLods;
+      break;
     default:
       destination.used = compares = true;
       base = in.repne ? kRepneScas : kRepeScas;

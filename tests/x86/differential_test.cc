@@ -44,7 +44,8 @@ class Differential : public testing::Test {
     for (size_t i = kWindow; i < kWindow + kWindowBytes; ++i) {
       if (expected[i] != twin()[i]) {
         size_t start = i & ~size_t{7};
-        return " memory at +" + std::to_string(start) + " " + hex(expected + start, 32) + ", got " + hex(twin() + start, 32);
+        return " memory at +" + std::to_string(start) + " " + hex(expected + start, 32) + ", got " +
+               hex(twin() + start, 32);
       }
     }
     return "";

@@ -146,6 +146,17 @@ namespace {
 uint8_t* g_code = nullptr;
 volatile bool g_running = false;
 NativeResult g_result;
+alignas(64) uint8_t g_frame[16384];
+
+// The XSAVE image's size is in the bytes the kernel reserves for software (sw_reserved).
+void keep_frame(const void* fpstate) {
+  uint32_t words[2];
+  memcpy(words, static_cast<const uint8_t*>(fpstate) + 464, sizeof(words));
+  constexpr uint32_t kMagic = 0x46505853;
+  size_t bytes = words[0] == kMagic ? words[1] : 512;
+  memset(g_frame, 0, sizeof(g_frame));
+  memcpy(g_frame, fpstate, bytes < sizeof(g_frame) ? bytes : sizeof(g_frame));
+}
 
 void on_fault(int number, siginfo_t* info, void* context) {
   ucontext_t* frame = static_cast<ucontext_t*>(context);
@@ -161,13 +172,14 @@ void on_fault(int number, siginfo_t* info, void* context) {
   }
   // Trap 14 is the page fault; a #GP has no address.
   bool page_fault = number == SIGBUS || gregs[REG_TRAPNO] == 14;
-  g_result.outcome = number == SIGILL ? Outcome::kIllegal
-                     : page_fault     ? Outcome::kPageFault
+  g_result.outcome = number == SIGILL    ? Outcome::kIllegal
+                     : page_fault        ? Outcome::kPageFault
                      : number == SIGSEGV ? Outcome::kGeneralProtection
                                          : Outcome::kOther;
   g_result.fault_address = reinterpret_cast<uint64_t>(info->si_addr);
   g_result.fault_write = (gregs[REG_ERR] & 2) != 0;
   g_result.fault_rip = pc;
+  keep_frame(frame->uc_mcontext.fpregs);
   gregs[REG_RIP] = reinterpret_cast<greg_t>(classaccess_native_exit);
 }
 
@@ -216,8 +228,8 @@ void set_up_machine() {
   constexpr uint64_t kTwin = 0x100000000000;
   map_at(kTwin, kHeapBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
   g_twin_distance = kTwin - reinterpret_cast<uint64_t>(g_heap);
-  g_outside = static_cast<uint8_t*>(
-      map_at(0x18000000, kHeapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
+  g_outside =
+      static_cast<uint8_t*>(map_at(0x18000000, kHeapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
   g_code = static_cast<uint8_t*>(
       map_at(0x20000000, 4 * kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1));
   constexpr size_t kStack = 256 * 1024;
@@ -262,6 +274,8 @@ const void* xsave_image(const MachineState& state) {
   classaccess_native_xsave();
   return g_native_xsave;
 }
+
+const void* last_frame() { return g_frame; }
 
 uint64_t seed() {
   static const uint64_t value = [] {

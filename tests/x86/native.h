@@ -13,14 +13,14 @@ namespace classaccess::test {
 
 // Offsets are used by the assembly in native.cc.
 struct alignas(64) MachineState {
-  uint64_t gpr[16];      // ModRM order
+  uint64_t gpr[16];  // ModRM order
   uint64_t rflags;
   uint64_t unused[7];
   uint8_t zmm[32][64];
   uint64_t k[8];
   uint32_t mxcsr;
   uint32_t unused2[15];
-  uint8_t x87[512];      // FXSAVE image; in: only the MMX registers, all tagged empty
+  uint8_t x87[512];  // FXSAVE image; in: only the MMX registers, all tagged empty
 };
 
 enum class Outcome { kCompleted, kPageFault, kGeneralProtection, kIllegal, kOther };
@@ -39,9 +39,9 @@ bool machine_supported();
 constexpr size_t kPage = 4096;
 constexpr size_t kPages = 8;
 constexpr size_t kHeapBytes = kPages * kPage;
-extern uint8_t* g_heap;            // what programs address
-extern uint64_t g_twin_distance;   // twin - heap
-extern uint8_t* g_outside;         // kHeapBytes of ordinary memory, low as well
+extern uint8_t* g_heap;           // what programs address
+extern uint64_t g_twin_distance;  // twin - heap
+extern uint8_t* g_outside;        // kHeapBytes of ordinary memory, low as well
 uint8_t* twin();
 
 // Protection of pages [first, first + count) of the heap's plain view or of g_outside.
@@ -60,6 +60,9 @@ uint64_t native_code_address();
 
 // An XSAVE image with the vector and mask registers of `state`, as a signal frame has it.
 const void* xsave_image(const MachineState& state);
+
+// The XSAVE image of the last fault's signal frame.
+const void* last_frame();
 
 using Random = std::mt19937_64;
 // From CLASSACCESS_SEED or the clock; printed.

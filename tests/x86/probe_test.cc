@@ -94,15 +94,17 @@ class Probe : public testing::Test {
     NativeResult r = close_above ? run(c, 4, 4, PROT_NONE) : run(c, 0, 4, PROT_NONE);
     if (r.outcome == Outcome::kIllegal) return;
     if (r.outcome == Outcome::kGeneralProtection) return;  // alignment
-    bool faulted = r.outcome == Outcome::kPageFault && r.fault_address >= heap() && r.fault_address < heap() + kHeapBytes;
+    bool faulted =
+        r.outcome == Outcome::kPageFault && r.fault_address >= heap() && r.fault_address < heap() + kHeapBytes;
     ++score->ran;
     score->faulted += faulted;
     if (faulted && (may_fault_masked(v) || is_flush(v))) return;
-    EXPECT_EQ(expected, faulted) << v.name() << " " << hex(c.bytes, c.length) << " at edge" << (close_above ? "" : " low") << " "
-                                 << static_cast<int64_t>(address - edge()) << " size " << c.decoded.size << " op "
-                                 << static_cast<int>(c.decoded.op) << " mask k" << static_cast<int>(c.decoded.mask) << "="
-                                 << std::hex << c.state.k[c.decoded.mask] << " lanes " << static_cast<int>(c.decoded.mask_lanes)
-                                 << " touch " << static_cast<int>(c.decoded.touch);
+    EXPECT_EQ(expected, faulted) << v.name() << " " << hex(c.bytes, c.length) << " at edge"
+                                 << (close_above ? "" : " low") << " " << static_cast<int64_t>(address - edge())
+                                 << " size " << c.decoded.size << " op " << static_cast<int>(c.decoded.op) << " mask k"
+                                 << static_cast<int>(c.decoded.mask) << "=" << std::hex << c.state.k[c.decoded.mask]
+                                 << " lanes " << static_cast<int>(c.decoded.mask_lanes) << " touch "
+                                 << static_cast<int>(c.decoded.touch);
   }
 
   // A read-only page faults exactly for stores and read-modify-writes.
@@ -169,9 +171,9 @@ TEST_F(Probe, SizeAndDirectionOfEveryForm) {
     bool stack = f.map == OpcodeMap::k1Byte && (f.first == 0x8e || f.first == 0x8f || f.first == 0xff);
     bool rare = f.map == OpcodeMap::k0F38 && (f.first == 0x68 || f.first == 0xc6);  // VP2INTERSECT, AVX512PF
     bool fp16 = f.map == OpcodeMap::kMap5 || f.map == OpcodeMap::kMap6;
-    EXPECT_TRUE(stack || rare || (fp16 && !has_fp16())) << "never ran: map " << static_cast<int>(f.map) << " "
-                                                        << std::hex << static_cast<int>(f.first) << " prefix "
-                                                        << static_cast<int>(f.prefix) << " /" << static_cast<int>(f.digit);
+    EXPECT_TRUE(stack || rare || (fp16 && !has_fp16()))
+        << "never ran: map " << static_cast<int>(f.map) << " " << std::hex << static_cast<int>(f.first) << " prefix "
+        << static_cast<int>(f.prefix) << " /" << static_cast<int>(f.digit);
   }
 }
 

@@ -171,7 +171,7 @@ void Strings::one_case() {
   bool narrow = in.address32;
   auto moved = [&](int reg) {
     uint64_t from = state.gpr[reg], to = cpu.gpr[reg];
-    if (narrow) from &= 0xffffffff;
+    if (narrow) from &= 0xffffffff, to &= 0xffffffff;
     return down ? from - to : to - from;
   };
   uint64_t source = 0, destination = 0;

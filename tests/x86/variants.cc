@@ -35,8 +35,15 @@ size_t immediate_bytes(const Variant& v) {
   if (v.form->map != OpcodeMap::k1Byte) return 0;
   size_t z = v.prefix == Prefix::k66 && !v.w ? 2 : 4;
   switch (v.opcode) {
-    case 0x80: case 0x83: case 0x6b: case 0xc0: case 0xc1: case 0xc6: return 1;
-    case 0x81: case 0x69: case 0xc7: return z;
+    case 0x80:
+    case 0x83:
+    case 0x6b:
+    case 0xc0:
+    case 0xc1:
+    case 0xc6: return 1;
+    case 0x81:
+    case 0x69:
+    case 0xc7: return z;
     case 0xf6: return v.digit <= 1 ? 1 : 0;
     case 0xf7: return v.digit <= 1 ? z : 0;
     default: return 0;
@@ -312,7 +319,8 @@ Legal find_legal(const Variant& v, Random& random) {
     more.broadcast = true;
     legal.broadcast = works(more, false, false, true, false);
   }
-  if (v.encoding == Encoding::kLegacy && v.form->op == FormOp::kRmw && v.form->execute == Execute::kEmulate) legal.lock = true;
+  if (v.encoding == Encoding::kLegacy && v.form->op == FormOp::kRmw && v.form->execute == Execute::kEmulate)
+    legal.lock = true;
   return legal;
 }
 

@@ -17,7 +17,7 @@ struct Variant {
   Encoding encoding;
   uint8_t opcode;
   Prefix prefix;
-  int digit;     // ModRM.reg if the opcode is a group, else -1
+  int digit;  // ModRM.reg if the opcode is a group, else -1
   bool w;
   unsigned length;  // 0, 1, 2: 128, 256, 512 bits
   std::string name() const;
