@@ -26,7 +26,7 @@ TEST(ObjectStarts, AgreesWithAnOrderedSet) {
       starts.set(address);
       expected.insert(address);
     } else if (action == 4) {
-      uint64_t end = std::min(kHigh, address + ((random() % (1ull << (random() % 26))) & ~7ull));
+      uint64_t end = std::min<uint64_t>(kHigh, address + ((random() % (1ull << (random() % 26))) & ~7ull));
       starts.clear_range(address, end);
       expected.erase(expected.lower_bound(address), expected.lower_bound(end));
     } else if (action == 5) {
