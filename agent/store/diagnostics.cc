@@ -58,7 +58,9 @@ bool Diagnostics::update(ThreadPool& threads, const WriterCounters& writer, bool
 #undef X
   return set("accesses", writer.accesses, "accesses", changed) && set("events", writer.events, "rows", changed) &&
          set("unresolved", writer.unresolved, "accesses", changed) &&
-         set("dictionary", writer.dictionary, "entries", changed) && set("writer_ns", thread_cpu_ns(), "ns", changed);
+         set("dictionary", writer.dictionary, "entries", changed) &&
+         set("longest_commit_ns", writer.longest_commit_ns, "ns", changed) &&
+         set("writer_ns", thread_cpu_ns(), "ns", changed);
 }
 
 bool Diagnostics::set(const char* name, uint64_t value, const char* unit, bool* changed) {

@@ -10,9 +10,9 @@
 namespace classaccess {
 namespace {
 
-// A kill -9 costs what was not committed yet: a quarter of a second in general, and
-// never more than a good half, however long a commit takes.
-constexpr uint64_t kCommitNs = 200000000, kMaxCommitNs = 600000000;
+// A kill -9 costs what was not committed yet: the interval and the commit itself. The
+// interval grows with what a commit costs, but not so far that the two make a second.
+constexpr uint64_t kCommitNs = 200000000, kMaxCommitNs = 400000000;
 constexpr uint64_t kDiagnosticsNs = 1000000000;
 
 // The name under its seqlock; false while the owner is writing it.
@@ -281,7 +281,9 @@ bool Drain::commit() {
   if (!flushed || !database_.commit()) return false;
   changed_ = false;
   last_commit_ns_ = monotonic_ns();
-  commit_interval_ns_ = std::clamp((last_commit_ns_ - start) * 4, kCommitNs, kMaxCommitNs);
+  uint64_t took = last_commit_ns_ - start;
+  counters_.longest_commit_ns = std::max(counters_.longest_commit_ns, took);
+  commit_interval_ns_ = std::clamp(took * 4, kCommitNs, kMaxCommitNs);
   return true;
 }
 

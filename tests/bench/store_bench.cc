@@ -84,12 +84,16 @@ void measure(const std::string& directory, const Mix& mix, uint64_t records) {
   double seconds = static_cast<double>(monotonic_ns() - start) / 1e9;
   int64_t rows = query_number(path, "SELECT count(*) FROM event");
   double cpu = static_cast<double>(query_number(path, "SELECT value FROM diagnostic WHERE name = 'writer_ns'")) / 1e9;
+  double stall =
+      static_cast<double>(query_number(path, "SELECT value FROM diagnostic WHERE name = 'longest_commit_ns'")) / 1e6;
   int64_t table = query_number(path, "SELECT sum(pgsize) FROM dbstat WHERE name = 'event'");
   struct stat info = {};
   stat(path.c_str(), &info);
-  printf("%-12s %9lu records %6.2f s %9.0f records/s  writer CPU %5.2f s (%4.0f ns/record)  %8ld rows", mix.name,
-         static_cast<unsigned long>(records), seconds, static_cast<double>(records) / seconds, cpu,
-         cpu * 1e9 / static_cast<double>(records), static_cast<long>(rows));
+  printf(
+      "%-12s %9lu records %6.2f s %9.0f records/s  writer CPU %5.2f s (%4.0f ns/record)  longest commit %4.0f ms  %8ld "
+      "rows",
+      mix.name, static_cast<unsigned long>(records), seconds, static_cast<double>(records) / seconds, cpu,
+      cpu * 1e9 / static_cast<double>(records), stall, static_cast<long>(rows));
   if (rows > 0) {
     printf("  %.1f bytes/row (file %.1f)", static_cast<double>(table) / static_cast<double>(rows),
            static_cast<double>(info.st_size) / static_cast<double>(rows));
