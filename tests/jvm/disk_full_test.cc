@@ -11,7 +11,7 @@ namespace {
 
 class DiskFull : public JavaTest, public ::testing::WithParamInterface<Jdk> {
  protected:
-  // A small heap: RLIMIT_FSIZE also limits the memory file behind it.
+  // A small heap: RLIMIT_FSIZE also limits the memory file behind it (file_size_limit below).
   JavaRun quiet(const std::string& database, int rounds) const {
     return JavaRun{GetParam(), {"-XX:+UseSerialGC", "-Xmx16m"}, "classes=Quiet*,events=all,out=" + database,
                    {"Quiet", std::to_string(rounds)}, "", 180};
@@ -29,7 +29,9 @@ class DiskFull : public JavaTest, public ::testing::WithParamInterface<Jdk> {
     EXPECT_TRUE(ours[0].find(".db") != std::string::npos || ours[0].find("full") != std::string::npos ||
                 ours[0].find("database") != std::string::npos)
         << ours[0];
-    EXPECT_EQ(traced.err, "classaccess: " + ours[0] + "\n" + plain.err) << "nothing else, and nothing is cut off";
+    const std::string line = "classaccess: " + ours[0] + "\n";
+    size_t at = traced.err.find(line);
+    EXPECT_EQ(traced.err.substr(0, at) + traced.err.substr(at + line.size()), plain.err) << "nothing else, nothing cut off";
   }
 };
 
@@ -47,9 +49,9 @@ TEST_P(DiskFull, SmallTmpfs) {
 }
 
 TEST_P(DiskFull, FileSizeLimit) {
-  const int rounds = 6000;
+  const int rounds = 3000;
   ProcessSpec limited = spec(quiet(path("run.db"), rounds));
-  limited.file_size_limit = 32 << 20;
+  limited.file_size_limit = 18 << 20;
   expect_untouched(run(limited), rounds);
   EXPECT_TRUE(file_exists(path("run.db")));
   Database db(path("run.db"), false);

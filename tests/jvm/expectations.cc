@@ -61,7 +61,7 @@ Counts read_counts(Database& db) {
            "s.kind, sum(a.count) FROM access_count a JOIN class c ON c.id = a.class_id "
            "JOIN thread t ON t.id = a.thread_id JOIN site s ON s.id = a.site_id "
            "LEFT JOIN field f ON f.id = a.field_id LEFT JOIN class d ON d.id = f.class_id "
-           "WHERE a.part IN ('field', 'static', 'element', 'length') GROUP BY 1, 2, 3, 4, 5, 6, 7, 8")) {
+           "WHERE a.part IN ('field', 'static', 'element', 'length') AND s.kind != 'gc' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8")) {
     std::string key = make_key(row[0], row[1], row[2], row[3], row[4], row[5], row[6]);
     int64_t count = std::strtoll(row[8].c_str(), nullptr, 10);
     counts.all[key] += count;

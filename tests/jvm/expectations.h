@@ -29,6 +29,7 @@ struct Expectation {
 std::vector<Expectation> parse_expectations(const std::string& out);
 
 // Counts by Expectation::key(). Fields are summed over sites, elements and lengths kept by method.
+// Accesses of the collector on a Java thread (site kind gc) are not the program's and left out.
 struct Counts {
   std::map<std::string, int64_t> all;
   std::map<std::string, int64_t> compiled;     // of `all`: at sites of kind c1 or c2

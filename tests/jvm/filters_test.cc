@@ -74,9 +74,8 @@ TEST_F(Filters, SimpleNameWithSubclasses) {
 TEST_F(Filters, PackageWithoutOne) {
   record("classes=held.*,!held.Plain,!Made");
   if (HasFailure()) return;
-  expect_only([](const Expectation& e) {
-    return e.class_name != "held.Plain" && e.class_name != "held.Made" && e.class_name != "held.Cell[]";
-  });
+  // The star stands for Cell[] as well.
+  expect_only([](const Expectation& e) { return e.class_name != "held.Plain" && e.class_name != "held.Made"; });
 }
 
 TEST_F(Filters, ArrayNamesMeanTheSame) {
