@@ -165,11 +165,14 @@ void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, Cached
 }
 
 // After a store: did it write a header word of a new object?
-void AccessPath::note_header(const CpuState& cpu, Access* access) {
+void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* access) {
   Resolution& found = access->resolution;
   bool klass_store = found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
   bool length_store = !klass_store && resolver->is_length_store(found, access->address);
   if (!klass_store && !length_store) return;
+  // What was resolved before the store rests on the old contents, such as the length
+  // of an array that lay here before.
+  thread->hints.last_end = 0;
   // The array is complete with its length, wherever that is stored last.
   bool length_valid = length_store || !in_code_cache(cpu.rip);
   uint64_t klass_word = length_store ? found.object + layout->klass_offset : access->address;
@@ -187,14 +190,15 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
   const CpuState before = *cpu;
   TouchedRuns touched;
   find_touched(instruction, before, &touched);
-  bool covers_fault = false, all_armed = touched.count > 0;
+  bool covers_fault = false, all_armed = g_armed.armed(fault.address);
   for (uint32_t i = 0; i < touched.count; ++i) {
     const TouchedRun& run = touched.runs[i];
     covers_fault |= fault.address - run.address < run.size;
     all_armed &= g_armed.armed(run.address, run.size);
   }
-  if (!covers_fault) {
-    // The decoder and the CPU disagree: believe the CPU, and say so.
+  // Masked-off bytes may fault, and CLFLUSH touches nothing; otherwise the decoder and
+  // the CPU disagree: believe the CPU, and say so.
+  if (!covers_fault && instruction.touches_memory && instruction.touch == Touch::kWhole) {
     count(g_counters.decode_failures);
     record_unknown(thread, before, row, fault);
     return Verdict::kStep;
@@ -220,7 +224,7 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
     resolve(thread, before, instruction, &access);
     emulate(instruction, cpu, g_twin.at(access.address), &access.value);
     access.has_value = values && access.size <= 8;
-    if (access.op == Op::kStore) note_header(before, &access);
+    if (access.op == Op::kStore) note_header(thread, before, &access);
     record(thread, access);
     return verdict;
   }
@@ -296,7 +300,7 @@ Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fau
   CachedInstruction scratch;
   CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);
   const Instruction& instruction = row->instruction;
-  if (instruction.length == 0 || !instruction.touches_memory || instruction.size == 0) {
+  if (instruction.length == 0 || (instruction.touches_memory && instruction.size == 0)) {
     record_unknown(thread, *cpu, row, fault);
     return Verdict::kStep;
   }

@@ -54,7 +54,7 @@ class AccessPath {
   Verdict perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);
   Verdict perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);
   void resolve(ThreadState* thread, const CpuState& cpu, const Instruction& instruction, Access* access);
-  void note_header(const CpuState& cpu, Access* access);
+  void note_header(ThreadState* thread, const CpuState& cpu, Access* access);
   void record(ThreadState* thread, const Access& access);
   void record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, uint64_t bytes,
                   Op op, uint64_t t_ns);
