@@ -9,15 +9,16 @@ namespace classaccess {
 
 // Rows of the `diagnostic` table that no thread owns. Per-thread ones are in
 // ThreadCounters (fault/thread_state.h).
-#define CLASSACCESS_COUNTERS(X)                                              \
-  X(foreign_opened, "threads")    /* non-Java threads whose key was opened */ \
-  X(windows, "windows")           /* times a page was opened for an access */ \
-  X(commits, "ranges")            /* heap commits made shared and closed */   \
-  X(uncommits, "ranges")          /* heap ranges given back */                \
-  X(heap_walks, "regions")        /* lazy walks for object starts */          \
-  X(decode_failures, "traps")     /* instructions that were not decoded */    \
-  X(table_full, "rows")           /* class, method, site rows that found no room */ \
-  X(threads_full, "threads")      /* threads that found no state: not recorded */
+#define CLASSACCESS_COUNTERS(X)                                                  \
+  X(foreign_opened, "threads") /* non-Java threads whose key was opened */       \
+  X(unrecorded, "traps")       /* of threads that are not recorded (mprotect) */ \
+  X(windows, "windows")        /* times a page was opened for an access */       \
+  X(commits, "ranges")         /* heap commits made shared and closed */         \
+  X(uncommits, "ranges")       /* heap ranges given back */                      \
+  X(heap_walks, "regions")     /* lazy walks for object starts */                \
+  X(decode_failures, "traps")  /* instructions that were not decoded */          \
+  X(table_full, "rows")        /* class, method, site rows that found no room */ \
+  X(threads_full, "threads")   /* threads that found no state: not recorded */
 
 struct Counters {
 #define X(name, unit) std::atomic<uint64_t> name{0};
@@ -26,14 +27,12 @@ struct Counters {
 };
 extern Counters g_counters;
 
-inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) {
-  counter.fetch_add(by, std::memory_order_relaxed);
-}
+inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) { counter.fetch_add(by, std::memory_order_relaxed); }
 
 enum class RecordingState : int {
-  kOff = 0,     // before VMInit
+  kOff = 0,  // before VMInit
   kOn,
-  kClosed,      // ended, or the sink failed: each thread's next trap opens its key for good
+  kClosed,  // ended, or the sink failed: each thread's next trap opens its key for good
 };
 extern std::atomic<RecordingState> g_recording;
 

@@ -80,7 +80,10 @@ void raw_log(LogLevel level, const char* format, ...) {
       case 'd': line.put_signed(is_long ? va_arg(args, long) : va_arg(args, int)); break;
       case 'u': line.put_number(is_long ? va_arg(args, unsigned long) : va_arg(args, unsigned), 10); break;
       case 'x': line.put_number(is_long ? va_arg(args, unsigned long) : va_arg(args, unsigned), 16); break;
-      case 'p': line.put("0x"); line.put_number(reinterpret_cast<uint64_t>(va_arg(args, void*)), 16); break;
+      case 'p':
+        line.put("0x");
+        line.put_number(reinterpret_cast<uint64_t>(va_arg(args, void*)), 16);
+        break;
       case '\0': --f; break;
       default: line.put(*f); break;
     }

@@ -36,9 +36,7 @@ class SpscRing {
     return head - tail;
   }
 
-  uint64_t pending() const {
-    return head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_acquire);
-  }
+  uint64_t pending() const { return head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_acquire); }
 
  private:
   alignas(64) std::atomic<uint64_t> head_{0};

@@ -28,8 +28,7 @@ uint32_t wakes_seen() { return g_wakes.load(std::memory_order_seq_cst); }
 void sleep_until_wake(uint32_t seen, uint32_t milliseconds) {
   timespec timeout = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
   g_asleep.store(1, std::memory_order_seq_cst);
-  raw_syscall(SYS_futex, reinterpret_cast<long>(&g_wakes), FUTEX_WAIT_PRIVATE, seen,
-              reinterpret_cast<long>(&timeout));
+  raw_syscall(SYS_futex, reinterpret_cast<long>(&g_wakes), FUTEX_WAIT_PRIVATE, seen, reinterpret_cast<long>(&timeout));
   g_asleep.store(0, std::memory_order_seq_cst);
 }
 

@@ -131,7 +131,7 @@ void AccessPath::record(ThreadState* thread, const Access& access) {
 
 void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address,
                             uint64_t bytes, Op op, uint64_t t_ns) {
-  while (bytes > 0) {
+  while (thread != nullptr && bytes > 0) {
     Access access;
     access.row = row;
     access.cpu = &cpu;
@@ -152,8 +152,8 @@ void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInst
   }
 }
 
-void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row,
-                                const Fault& fault) {
+void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, const Fault& fault) {
+  if (thread == nullptr) return;
   Access access;
   access.row = row;
   access.cpu = &cpu;
@@ -221,15 +221,16 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
     access.address = touched.runs[0].address;
     access.size = touched.runs[0].size;
     access.op = instruction.op;
-    resolve(thread, before, instruction, &access);
+    if (thread != nullptr) resolve(thread, before, instruction, &access);
     emulate(instruction, cpu, g_twin.at(access.address), &access.value);
+    if (thread == nullptr) return verdict;
     access.has_value = values && access.size <= 8;
     if (access.op == Op::kStore) note_header(thread, before, &access);
     record(thread, access);
     return verdict;
   }
 
-  for (uint32_t i = 0; i < touched.count; ++i) {
+  for (uint32_t i = 0; thread != nullptr && i < touched.count; ++i) {
     const TouchedRun& run = touched.runs[i];
     if (!g_armed.in_range(run.address)) continue;
     Access access;

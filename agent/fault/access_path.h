@@ -43,9 +43,11 @@ class AccessPath {
   Resolver* resolver = nullptr;
   ThreadPool* threads = nullptr;
   InstructionCache* instructions = nullptr;
-  bool values = false;          // values=on
-  bool filter_threads = false;  // threads= was given
+  uint64_t java_thread_vtable = 0;  // of an ordinary JavaThread
+  bool values = false;              // values=on
+  bool filter_threads = false;      // threads= was given
 
+  // `thread` null: performed without a record.
   Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault);
 
  private:

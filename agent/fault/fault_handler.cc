@@ -16,16 +16,13 @@
 #include "agent/fault/java_thread.h"
 #include "agent/fault/signal_chain.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_gate.h"
 #include "agent/protect/protection_key.h"
 #include "agent/x86/operand.h"
 #include "agent/x86/string_ops.h"
 
 namespace classaccess {
 namespace {
-
-#ifndef SEGV_PKUERR
-constexpr int SEGV_PKUERR = 4;
-#endif
 
 constexpr uint64_t kTrapFlag = 0x100;
 constexpr uint64_t kArmRequest = 0x636c61636cull;  // sival_ptr of arm_other_thread
@@ -58,54 +55,101 @@ void write_context(const CpuState& cpu, ucontext_t* uc) {
 
 bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 
-void end_step(ThreadState* thread, ucontext_t* uc) {
-  thread->step_pc = 0;
+// The single step in flight on this thread. With mprotect, `pages` are the pages that
+// were opened for it.
+struct Step {
+  static constexpr int kMaxPages = 4;  // two operands, each over a page's end
+  uint64_t pc = 0;
+  uint64_t pages[kMaxPages] = {};
+  int page_count = 0;
+};
+__thread Step t_step __attribute__((tls_model("initial-exec")));
+// ThreadEnd has retired this thread's state: what it still does is not recorded.
+__thread bool t_retired __attribute__((tls_model("initial-exec")));
+
+void open_for_step(uint64_t address) {
+  if (g_gate.per_thread() || t_step.page_count == Step::kMaxPages) return;
+  uint64_t page = address & ~(ArmedPages::kPageBytes - 1);
+  t_step.pages[t_step.page_count++] = page;
+  g_gate.open_page(page);
+  count(g_counters.windows);
+}
+
+void begin_step(uint64_t pc, uint64_t address, ucontext_t* uc) {
+  t_step.pc = pc;
+  t_step.page_count = 0;
+  uc->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
+  g_gate.pass_in_frame(uc);
+  open_for_step(address);
+}
+
+void end_step(ucontext_t* uc) {
+  t_step.pc = 0;
   uc->uc_mcontext.gregs[REG_EFL] &= ~static_cast<greg_t>(kTrapFlag);
-  if (recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) g_key.deny_in_frame(uc);
+  for (int i = 0; i < t_step.page_count; ++i) g_gate.close_page(t_step.pages[i]);
+  t_step.page_count = 0;
+  ThreadState* thread = t_state;
+  if (recording() && thread != nullptr && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
+    g_gate.stop_in_frame(uc);
+  }
+}
+
+// The thread whose access is to be recorded; nullptr for one that is let pass.
+ThreadState* recorded_thread() {
+  if (t_agent_depth != 0 || t_retired) return nullptr;
+  ThreadState* thread = t_state != nullptr ? t_state : FaultHandler::adopt_this_thread();
+  if (thread == nullptr) {
+    if (g_gate.per_thread()) count(g_counters.foreign_opened);
+    return nullptr;
+  }
+  return thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded ? thread : nullptr;
 }
 
 // A fault on an armed page.
 void trap(siginfo_t* info, ucontext_t* uc) {
-  ThreadState* thread = t_state;
-  if (!recording()) {
-    g_key.allow_in_frame(uc);
-    return;
-  }
-  if (thread == nullptr) thread = FaultHandler::adopt_this_thread();
-  if (thread == nullptr) {
-    count(g_counters.foreign_opened);
-    g_key.allow_in_frame(uc);
-    return;
-  }
-  if (thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kExcluded) {
-    g_key.allow_in_frame(uc);
-    return;
-  }
   Fault fault;
   fault.address = reinterpret_cast<uint64_t>(info->si_addr);
+  if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) {
+    // The instruction being stepped needs one more page.
+    g_gate.pass_in_frame(uc);
+    open_for_step(fault.address);
+    return;
+  }
+  bool on = recording();
+  ThreadState* thread = on ? recorded_thread() : nullptr;
+  if (thread == nullptr && g_gate.per_thread()) {
+    g_gate.pass_in_frame(uc);
+    return;
+  }
+  if (!on) {
+    // With mprotect the first to notice that the recording is over opens the heap.
+    g_gate.open_all();
+    return;
+  }
   fault.write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
   fault.t_ns = monotonic_ns();
-  ++thread->counters.traps;
   CpuState cpu;
   read_context(uc, &cpu);
   Verdict verdict = g_access->perform(thread, &cpu, fault);
+  ThreadCounters unrecorded;
+  ThreadCounters& counters = thread != nullptr ? thread->counters : unrecorded;
+  ++counters.traps;
   switch (verdict) {
     case Verdict::kEmulated:
-      ++thread->counters.emulated;
+      ++counters.emulated;
       write_context(cpu, uc);
       break;
     case Verdict::kDisplaced:
-      ++thread->counters.displaced;
+      ++counters.displaced;
       uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(cpu.rip);
       break;
     case Verdict::kStep:
-      ++thread->counters.stepped;
-      thread->step_pc = cpu.rip;
-      uc->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
-      g_key.allow_in_frame(uc);
+      ++counters.stepped;
+      begin_step(cpu.rip, fault.address, uc);
       break;
   }
-  thread->counters.self_ns += monotonic_ns() - fault.t_ns;
+  if (thread == nullptr) count(g_counters.unrecorded);
+  counters.self_ns += monotonic_ns() - fault.t_ns;
 }
 
 // Ours if true: the context is ready to be resumed.
@@ -125,34 +169,40 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
     return true;
   }
   auto address = reinterpret_cast<uint64_t>(info->si_addr);
-  if (signal != SIGSEGV || info->si_code != SEGV_PKUERR || static_cast<int>(info->si_pkey) != g_key.key()) return false;
+  if (!g_gate.is_fault(signal, info)) return false;
   if (g_armed.armed(address)) {
     trap(info, uc);
     return true;
   }
   if (g_self_test_page != 0 && address == g_self_test_page) {
     g_self_test_seen = true;
-    g_key.allow_in_frame(uc);
+    if (g_gate.per_thread()) {
+      g_gate.pass_in_frame(uc);
+    } else {
+      g_gate.open_page(address);
+    }
     return true;
   }
   return false;
+}
+
+// The next handler may read the heap: the kernel has closed the key for this one, and
+// with mprotect what it reads is not the program's.
+void chain(const SignalChain& next, siginfo_t* info, void* context) {
+  ++t_agent_depth;
+  if (g_key.allocated()) g_key.allow_here();
+  next.chain(info, context);
+  --t_agent_depth;
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
   auto* uc = static_cast<ucontext_t*>(context);
   if (!handle(signal, info, uc)) {
-    ThreadState* thread = t_state;
-    if (thread != nullptr) {
-      ++thread->counters.chained;
-      // The instruction being stepped has a fault of its own: give it back clean.
-      if (thread->step_pc != 0 && thread->step_pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) {
-        end_step(thread, uc);
-      }
-    }
-    // The kernel has closed the key for this handler; the next one may read the heap.
-    if (g_key.allocated()) g_key.allow_here();
-    (signal == SIGSEGV ? g_segv : g_bus).chain(info, context);
+    if (t_state != nullptr) ++t_state->counters.chained;
+    // The instruction being stepped has a fault of its own: give it back clean.
+    if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) end_step(uc);
+    chain(signal == SIGSEGV ? g_segv : g_bus, info, context);
   }
   errno = saved_errno;
 }
@@ -160,18 +210,15 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 void on_trap(int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
   auto* uc = static_cast<ucontext_t*>(context);
-  ThreadState* thread = t_state;
   if (info->si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info->si_value.sival_ptr) == kArmRequest) {
-    thread = FaultHandler::adopt_this_thread();
-    if (thread != nullptr && recording() &&
-        thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
-      g_key.deny_in_frame(uc);
+    ThreadState* thread = FaultHandler::adopt_this_thread(true);
+    if (thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
+      g_gate.stop_in_frame(uc);
     }
-  } else if (info->si_code > 0 && thread != nullptr && thread->step_pc != 0) {
-    end_step(thread, uc);
+  } else if (info->si_code > 0 && t_step.pc != 0) {
+    end_step(uc);
   } else {
-    if (g_key.allocated()) g_key.allow_here();
-    g_trap.chain(info, context);
+    chain(g_trap, info, context);
   }
   errno = saved_errno;
 }
@@ -180,12 +227,17 @@ void on_trap(int signal, siginfo_t* info, void* context) {
 const char* self_test() {
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return "no memory";
-  if (g_key.tag(reinterpret_cast<uint64_t>(page), 4096) != 0) return "pages cannot be given the protection key";
+  bool keys = g_gate.per_thread();
+  if (keys && g_key.tag(reinterpret_cast<uint64_t>(page), 4096) != 0) return "pages cannot be given the protection key";
   g_self_test_page = reinterpret_cast<uint64_t>(page);
-  g_key.deny_here();
+  if (keys) {
+    g_key.deny_here();
+  } else {
+    mprotect(page, 4096, PROT_NONE);
+  }
   (void)*static_cast<volatile char*>(page);
-  bool opened = !g_key.denied_here();
-  g_key.allow_here();
+  bool opened = !keys || !g_key.denied_here();
+  if (keys) g_key.allow_here();
   g_self_test_page = 0;
   munmap(page, 4096);
   if (!g_self_test_seen) return "the SIGSEGV handler is not reached";
@@ -216,11 +268,17 @@ bool FaultHandler::in_front() { return g_segv.in_front(); }
 
 ThreadState* FaultHandler::this_thread() { return t_state; }
 
-ThreadState* FaultHandler::adopt_this_thread() {
+ThreadState* FaultHandler::adopt_this_thread(bool announced) {
   if (t_state != nullptr) return t_state;
   int32_t tid = current_tid();
   uint64_t java_thread = find_java_thread(*g_access->layout, tid);
   if (java_thread == 0) return nullptr;
+  // Compiler and service threads are JavaThreads too, of classes of their own. With keys
+  // none of them is closed out unless an armed thread started it.
+  uint64_t vtable = 0;
+  if (!announced && !g_gate.per_thread() &&
+      (!safe_load(java_thread, &vtable) || vtable != g_access->java_thread_vtable))
+    return nullptr;
   ThreadState* thread = g_access->threads->claim(tid);
   if (thread == nullptr) {
     count(g_counters.threads_full);
@@ -228,30 +286,28 @@ ThreadState* FaultHandler::adopt_this_thread() {
   }
   thread->hints.java_thread = java_thread;
   if (!g_access->filter_threads) thread->choice.store(ThreadChoice::kRecorded, std::memory_order_release);
+  t_retired = false;
   t_state = thread;
   return thread;
 }
 
-void FaultHandler::arm_this_thread(bool born_armed) {
+void FaultHandler::note_own_tlab() {
   ThreadState* thread = t_state;
-  if (thread == nullptr || !recording()) return;
-  if (!born_armed && thread->hints.java_thread != 0) {
-    // What it allocated so far in its TLAB was not seen; it is complete, so walk it.
-    const VmLayout& layout = *g_access->layout;
-    uint64_t tlab = thread->hints.java_thread + layout.java_thread_tlab;
-    uint64_t start = 0, top = 0;
-    if (safe_load(tlab + layout.tlab_start, &start) && safe_load(tlab + layout.tlab_top, &top) && start != 0) {
-      g_access->resolver->walk(start, top, nullptr, nullptr);
-      thread->hints.tlab_floor = top;
-    }
+  if (thread == nullptr || thread->hints.java_thread == 0) return;
+  // What it allocated so far in its TLAB was not seen; it is complete, so walk it.
+  const VmLayout& layout = *g_access->layout;
+  uint64_t tlab = thread->hints.java_thread + layout.java_thread_tlab;
+  uint64_t start = 0, top = 0;
+  if (safe_load(tlab + layout.tlab_start, &start) && safe_load(tlab + layout.tlab_top, &top) && start != 0) {
+    g_access->resolver->walk(start, top, nullptr, nullptr);
+    thread->hints.tlab_floor = top;
   }
-  g_key.deny_here();
 }
 
-void FaultHandler::disarm_this_thread(bool retire) {
-  g_key.allow_here();
+void FaultHandler::retire_this_thread() {
+  t_retired = true;
   ThreadState* thread = t_state;
-  if (!retire || thread == nullptr) return;
+  if (thread == nullptr) return;
   t_state = nullptr;
   thread->ended_ns.store(monotonic_ns(), std::memory_order_relaxed);
   thread->phase.store(ThreadPhase::kEnded, std::memory_order_release);

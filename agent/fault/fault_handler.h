@@ -25,16 +25,17 @@ class FaultHandler {
   // False if somebody else has replaced our SIGSEGV handler.
   static bool in_front();
 
-  // State of the current thread, made if need be; nullptr if the pool is full or
-  // (`java_thread` 0 and not found) it is no JavaThread.
-  static ThreadState* adopt_this_thread();
+  // State of the current thread, made if need be. nullptr if the pool is full, if it is
+  // no JavaThread, or (unless a JVMTI event has `announced` it) one of the VM's own kinds.
+  static ThreadState* adopt_this_thread(bool announced = false);
   static ThreadState* this_thread();
 
-  // Closes the heap for the current thread from here on. `born_armed`: it has been
-  // closed since the thread was born, so every allocation of it was seen.
-  static void arm_this_thread(bool born_armed);
-  // Opens it for good and retires the state (ThreadEnd, excluded threads).
-  static void disarm_this_thread(bool retire);
+  // The current thread has allocated objects while it was not watched: marks those of
+  // its TLAB. Before it is armed.
+  static void note_own_tlab();
+  // ThreadEnd: nothing the thread does from here on is recorded.
+  static void retire_this_thread();
+
   // Asks another thread to arm itself, by a queued SIGTRAP. False if it is gone.
   static bool arm_other_thread(int32_t tid);
 };

@@ -20,10 +20,10 @@ struct CachedInstruction {
   std::atomic<bool> ready{false};
   uint32_t id = 0;
   uint64_t pc = 0;
-  Instruction instruction;        // length 0: not decoded
-  uint8_t fetched = 0;            // bytes compared on each use
-  bool flags_dead = false;        // nobody reads the flags it sets (null-check probes)
-  std::atomic<uint64_t> stub{0};  // displaced copy, 0: none yet
+  Instruction instruction;           // length 0: not decoded
+  uint8_t fetched = 0;               // bytes compared on each use
+  bool flags_dead = false;           // nobody reads the flags it sets (null-check probes)
+  std::atomic<uint64_t> stub{0};     // displaced copy, 0: none yet
   std::atomic<bool> no_stub{false};  // cannot be displaced, or its copy faulted
 
   // Site of compiled and native code; the interpreter's depends on the frame. Written

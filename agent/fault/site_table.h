@@ -17,11 +17,11 @@ struct SiteInfo {
   std::atomic<bool> ready{false};
   uint32_t id = 0;
   SiteKind kind = SiteKind::kNative;
-  uint8_t length = 0;          // of the instruction, 0 if not decoded
-  uint8_t bytecode = 0;        // at `bci`, 0 if unknown
+  uint8_t length = 0;    // of the instruction, 0 if not decoded
+  uint8_t bytecode = 0;  // at `bci`, 0 if unknown
   uint8_t bytes[15] = {};
   uint64_t pc = 0;
-  uint32_t method_id = 0;      // MethodTable, 0: none
+  uint32_t method_id = 0;  // MethodTable, 0: none
   int32_t bci = -1;
   int32_t compile_id = 0;
   const char* stub_name = nullptr;  // kStub

@@ -35,7 +35,6 @@ ThreadState* ThreadPool::claim(int32_t tid) {
     state.name[0] = '\0';
     state.counters = {};
     state.hints = {};
-    state.step_pc = 0;
     state.phase.store(ThreadPhase::kLive, std::memory_order_release);
     uint32_t high = high_.load(std::memory_order_relaxed);
     while (high <= i && !high_.compare_exchange_weak(high, i + 1, std::memory_order_acq_rel)) {

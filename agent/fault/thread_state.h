@@ -21,18 +21,18 @@ struct ThreadCounters {
   uint64_t stepped = 0;
   uint64_t chained = 0;
   uint64_t recorded = 0;
-  uint64_t filtered = 0;     // executed, class not selected
+  uint64_t filtered = 0;  // executed, class not selected
   uint64_t unresolved = 0;
-  uint64_t waits = 0;        // times a full ring made the thread wait
-  uint64_t dropped = 0;      // only after the sink was closed (disk full)
-  uint64_t self_ns = 0;      // inside the handler, waits excluded
+  uint64_t waits = 0;    // times a full ring made the thread wait
+  uint64_t dropped = 0;  // only after the sink was closed (disk full)
+  uint64_t self_ns = 0;  // inside the handler, waits excluded
 };
 
 enum class ThreadPhase : uint32_t {
   kFree = 0,
-  kClaimed,   // being set up by its owner
+  kClaimed,  // being set up by its owner
   kLive,
-  kEnded,     // set by ThreadEnd or by the exit path; the writer drains it, then frees it
+  kEnded,  // set by ThreadEnd or by the exit path; the writer drains it, then frees it
 };
 
 enum class ThreadKind : uint8_t { kPlatform = 0, kCarrier, kVirtual };
@@ -45,9 +45,9 @@ struct ThreadState {
   std::atomic<ThreadPhase> phase{ThreadPhase::kFree};
   std::atomic<ThreadChoice> choice{ThreadChoice::kUndecided};
   ThreadKind kind = ThreadKind::kPlatform;
-  uint32_t thread_id = 0;    // process-wide, from 1; never reused
-  int32_t tid = 0;           // gettid
-  uint64_t started_ns = 0;   // CLOCK_MONOTONIC
+  uint32_t thread_id = 0;   // process-wide, from 1; never reused
+  int32_t tid = 0;          // gettid
+  uint64_t started_ns = 0;  // CLOCK_MONOTONIC
   std::atomic<uint64_t> ended_ns{0};
   // Name: written by the owning thread under name_version (odd while writing).
   std::atomic<uint32_t> name_version{0};
@@ -55,10 +55,7 @@ struct ThreadState {
 
   ThreadCounters counters;
 
-  ResolverHints hints;       // its JavaThread*, the last object it touched
-
-  // Single step in flight: 0, or the PC being stepped.
-  uint64_t step_pc = 0;
+  ResolverHints hints;  // its JavaThread*, the last object it touched
 
   SpscRing ring;
 };

@@ -6,8 +6,7 @@ namespace classaccess {
 namespace {
 
 std::atomic<uint64_t>* reserve_words(uint64_t count) {
-  void* memory =
-      mmap(nullptr, count * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, count * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::atomic<uint64_t>*>(memory);
 }
 

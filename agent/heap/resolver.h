@@ -18,21 +18,21 @@ namespace classaccess {
 
 struct Resolution {
   enum Kind : uint8_t {
-    kUnknown,   // no object can be told
+    kUnknown,  // no object can be told
     kObject,
-    kPending,   // a store into memory whose object has no Klass word yet
+    kPending,  // a store into memory whose object has no Klass word yet
   };
   Kind kind = kUnknown;
-  bool mirror = false;      // a static field: class_info is the mirror's class
+  bool mirror = false;  // a static field: class_info is the mirror's class
   uint64_t object = 0;
-  uint64_t extent = 0;      // bytes
+  uint64_t extent = 0;  // bytes
   ClassInfo* class_info = nullptr;
 };
 
 // What the resolver remembers of a thread: its last object and its TLAB.
 struct ResolverHints {
-  uint64_t java_thread = 0;   // JavaThread*, 0 if unknown
-  uint64_t tlab_floor = 0;    // objects below it in its TLAB were made while its key was open
+  uint64_t java_thread = 0;  // JavaThread*, 0 if unknown
+  uint64_t tlab_floor = 0;   // objects below it in its TLAB were made while its key was open
   uint64_t last_object = 0, last_end = 0, last_klass = 0;
   ClassInfo* last_class = nullptr;
   uint32_t last_epoch = 0;
@@ -41,7 +41,7 @@ struct ResolverHints {
 struct ResolveQuery {
   uint64_t address = 0;
   Op op = Op::kLoad;
-  bool java_code = false;       // the PC is in the code cache
+  bool java_code = false;                // the PC is in the code cache
   const uint64_t* candidates = nullptr;  // possible object starts from registers
   int candidate_count = 0;
 };

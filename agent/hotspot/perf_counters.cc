@@ -5,9 +5,9 @@
 namespace classaccess {
 namespace {
 
-constexpr uint32_t kMagic = 0xc0c0feca;  // as read on a little-endian machine
-constexpr size_t kEntryOffset = 24, kEntryCount = 28;                      // PerfDataPrologue
-constexpr size_t kLength = 0, kName = 4, kVectorLength = 8, kData = 16;    // PerfDataEntry
+constexpr uint32_t kMagic = 0xc0c0feca;                                  // as read on a little-endian machine
+constexpr size_t kEntryOffset = 24, kEntryCount = 28;                    // PerfDataPrologue
+constexpr size_t kLength = 0, kName = 4, kVectorLength = 8, kData = 16;  // PerfDataEntry
 
 uint32_t u32(const char* at) {
   uint32_t value;

@@ -16,16 +16,21 @@ constexpr jint kAccStatic = 0x0008;
 
 uint8_t size_of(const char* descriptor, const VmLayout& layout) {
   switch (descriptor[0]) {
-    case 'Z': case 'B': return 1;
-    case 'C': case 'S': return 2;
-    case 'I': case 'F': return 4;
-    case 'J': case 'D': return 8;
+    case 'Z':
+    case 'B': return 1;
+    case 'C':
+    case 'S': return 2;
+    case 'I':
+    case 'F': return 4;
+    case 'J':
+    case 'D': return 8;
     default: return layout.compressed_oops ? 4 : 8;
   }
 }
 
 const FieldInfo* const* to_array(std::vector<const FieldInfo*>* fields) {
-  std::sort(fields->begin(), fields->end(), [](const FieldInfo* a, const FieldInfo* b) { return a->offset < b->offset; });
+  std::sort(fields->begin(), fields->end(),
+            [](const FieldInfo* a, const FieldInfo* b) { return a->offset < b->offset; });
   auto** array = new const FieldInfo*[fields->size()];
   std::copy(fields->begin(), fields->end(), array);
   return array;
@@ -65,8 +70,8 @@ const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const Fi
     field->name = strdup(name.get());
     field->descriptor = strdup(descriptor.get());
     auto id = reinterpret_cast<uint64_t>(ids[i]);
-    field->offset = field->is_static ? *reinterpret_cast<const uint32_t*>(id + jniid_offset_)
-                                     : static_cast<uint32_t>(id >> 2);
+    field->offset =
+        field->is_static ? *reinterpret_cast<const uint32_t*>(id + jniid_offset_) : static_cast<uint32_t>(id >> 2);
     (field->is_static ? statics : instance).push_back(field);
   }
   auto* set = new FieldSet;

@@ -12,12 +12,13 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/fault/java_thread.h"
 #include "agent/heap/object_header.h"
 #include "agent/hotspot/layout_probe.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_gate.h"
 #include "agent/protect/heap_mappings.h"
-#include "agent/protect/protection_key.h"
 #include "agent/protect/twin_view.h"
 
 #ifndef CLASSACCESS_VERSION
@@ -62,12 +63,8 @@ std::string Recording::take_steps() {
     return "option heap: `old` and `young` are not available in this build; use `all` or LO-HI";
   }
   if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
-  if (options_.protect == ProtectChoice::kMprotect) return "option protect: `mprotect` is not available in this build";
-  const char* refused = g_key.alloc();
-  if (refused[0] != '\0') {
-    return std::string("no protection key: ") + refused +
-           "; this build has no other way to close the heap (the mprotect back end is to come)";
-  }
+  problem = choose_gate();
+  if (!problem.empty()) return problem;
   if (!classes_.create(&patterns_, &layout_) || !methods_.create(&classes_, &layout_) ||
       !code_.create(&methods_, &layout_) || !sites_.create() || !instructions_.create() || !threads_.create() ||
       !collections_.create(1u << 20)) {
@@ -99,7 +96,7 @@ std::string Recording::prepare(JavaVM* vm, const Options& options) {
   if (!problem.empty()) {
     remove_heap_mappings();
     writer_.abandon();
-    g_key.release();
+    g_gate.release();
     return problem;
   }
   set_event_callbacks(jvmti_);
@@ -108,16 +105,27 @@ std::string Recording::prepare(JavaVM* vm, const Options& options) {
   return "";
 }
 
-void Recording::abandon_heap() {
-  // Signal handlers start with our key closed: give the pages their default key back.
-  HeapMappingState heap = heap_mapping_state();
-  for (uint64_t page = heap.low; heap.found && page < heap.high; page += ArmedPages::kPageBytes) {
-    uint64_t run = g_armed.armed_ahead(page, heap.high - page);
-    if (run == 0) continue;
-    syscall(SYS_pkey_mprotect, page, run, PROT_READ | PROT_WRITE, 0);
-    page += run - ArmedPages::kPageBytes;
+std::string Recording::choose_gate() {
+  using BackEnd = HeapGate::BackEnd;
+  const char* refused = "";
+  if (options_.protect != ProtectChoice::kMprotect) {
+    refused = g_gate.choose(BackEnd::kPkey);
+    if (refused[0] == '\0') return "";
+    if (options_.protect == ProtectChoice::kPkey) return std::string("option protect: no protection key: ") + refused;
   }
-  g_armed.clear(heap.low, heap.high);
+  if (layout_.collector == Collector::kShenandoah) {
+    std::string why = refused[0] != '\0' ? std::string(" (no protection key: ") + refused + ")" : "";
+    return "Shenandoah is not supported with protect=mprotect" + why +
+           ": its collector works on the heap while the program runs; use Serial, Parallel or G1";
+  }
+  if (refused[0] != '\0') raw_log(LogLevel::kWarn, "no protection key: %s; using protect=mprotect", refused);
+  return g_gate.choose(BackEnd::kMprotect);
+}
+
+void Recording::abandon_heap() {
+  HeapMappingState heap = heap_mapping_state();
+  g_gate.open_all();
+  if (heap.found) g_armed.clear(heap.low, heap.high);
   remove_heap_mappings();
 }
 
@@ -137,7 +145,7 @@ RunInfo Recording::run_info(JNIEnv*) {
   run.jvm_version = system_property("java.vm.version");
   run.jvm_vendor = system_property("java.vm.vendor");
   run.gc = collector_name(layout_.collector);
-  run.protection = "pkey";
+  run.protection = g_gate.per_thread() ? "pkey" : "mprotect";
   run.options = options_.text;
   run.agent_version = CLASSACCESS_VERSION;
   run.heap_start = layout_.heap_low;
@@ -179,6 +187,9 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   access_.instructions = &instructions_;
   access_.values = options_.values;
   access_.filter_threads = !options_.threads.empty();
+  uint64_t java_thread = find_java_thread(layout_, current_tid());
+  if (java_thread == 0) return "this thread is not in the VM's thread list";
+  access_.java_thread_vtable = *reinterpret_cast<const uint64_t*>(java_thread);
   problem = FaultHandler::start(&access_);
   if (!problem.empty()) return problem;
 
@@ -217,8 +228,11 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   if (!problem.empty()) return problem;
   g_writer_of_process = &writer_;
   pthread_atfork(nullptr, nullptr, in_forked_child);
+  AgentScope scope;
   g_recording.store(RecordingState::kOn, std::memory_order_release);
+  g_gate.close_all();
   adopt_existing_threads(jni, current);
+  scope.leave(false);
   // Its ThreadStart comes a while after VMInit.
   thread_started(jni, current);
   return "";
@@ -239,10 +253,13 @@ void Recording::begin(JNIEnv* jni, jthread current) {
 }
 
 void Recording::end() {
-  g_key.allow_here();
   if (!begun_) return;
+  AgentScope scope;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
+  // Keys open as each thread traps next.
+  if (!g_gate.per_thread()) g_gate.open_all();
   writer_.stop();
+  scope.leave(false);
   report_unmatched_patterns();
 }
 
@@ -256,16 +273,20 @@ void Recording::report_unmatched_patterns() const {
 
 void Recording::class_prepared(JNIEnv* jni, jclass klass) {
   if (!begun_) return;
-  HeapOpen open;
+  AgentScope scope;
   fields_.add(jni, klass);
 }
 
 void Recording::gc_started() {
-  if (begun_) tracker_.started();
+  if (!begun_) return;
+  if (!g_gate.per_thread()) g_gate.open_all();
+  tracker_.started();
 }
 
 void Recording::gc_finished() {
-  if (begun_) tracker_.finished();
+  if (!begun_) return;
+  tracker_.finished();
+  if (g_recording.load(std::memory_order_relaxed) == RecordingState::kOn) g_gate.close_all();
 }
 
 }  // namespace classaccess

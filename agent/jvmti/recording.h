@@ -40,6 +40,7 @@ class Recording {
   std::string take_steps();
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;
+  std::string choose_gate();
   void abandon_heap();
   void adopt_existing_threads(JNIEnv* jni, jthread current);
   void name_thread(JNIEnv* jni, jthread thread, ThreadState* state);

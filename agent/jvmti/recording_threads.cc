@@ -8,7 +8,7 @@
 #include "agent/fault/java_thread.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/jvmti/recording.h"
-#include "agent/protect/protection_key.h"
+#include "agent/protect/heap_gate.h"
 
 namespace classaccess {
 namespace {
@@ -61,25 +61,23 @@ void Recording::name_thread(JNIEnv* jni, jthread thread, ThreadState* state) {
 
 void Recording::thread_started(JNIEnv* jni, jthread thread) {
   if (!begun_ || g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) return;
-  // A thread started by an armed one is born armed.
-  bool born_armed = g_key.denied_here();
-  g_key.allow_here();
-  ThreadState* state = FaultHandler::adopt_this_thread();
-  if (state == nullptr) return;
+  AgentScope scope;
+  ThreadState* state = FaultHandler::adopt_this_thread(true);
+  if (state == nullptr) return scope.leave(false);
   name_thread(jni, thread, state);
   if (layout_.jdk_major >= 21 && is_carrier(jni, thread)) state->kind = ThreadKind::kCarrier;
-  if (state->choice.load(std::memory_order_relaxed) == ThreadChoice::kRecorded) {
-    FaultHandler::arm_this_thread(born_armed);
-  }
+  bool wanted = state->choice.load(std::memory_order_relaxed) == ThreadChoice::kRecorded;
+  // A thread started by an armed one is born armed: every allocation of it was seen.
+  if (wanted && !scope.was_armed()) FaultHandler::note_own_tlab();
+  scope.leave(wanted);
 }
 
 void Recording::thread_ended(JNIEnv* jni, jthread thread) {
   if (!begun_) return;
-  g_key.allow_here();
-  ThreadState* state = FaultHandler::this_thread();
-  if (state == nullptr) return;
-  name_thread(jni, thread, state);
-  FaultHandler::disarm_this_thread(true);
+  AgentScope scope;
+  if (ThreadState* state = FaultHandler::this_thread(); state != nullptr) name_thread(jni, thread, state);
+  FaultHandler::retire_this_thread();
+  scope.leave(false);
   wake_writer();
 }
 
@@ -103,6 +101,7 @@ void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
         !safe_load(os_thread + layout_.osthread_thread_id, &tid)) {
       continue;
     }
+    // With mprotect it is armed already, but may not touch the heap for a long time.
     if (!FaultHandler::arm_other_thread(tid)) continue;
     // It claims its own state in the signal handler; then it can be named.
     ThreadState* state = nullptr;

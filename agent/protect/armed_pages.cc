@@ -8,8 +8,7 @@ ArmedPages g_armed;
 
 bool ArmedPages::create(uint64_t low, uint64_t high) {
   uint64_t words = ((high - low) / kPageBytes + 63) / 64 + 1;
-  void* memory =
-      mmap(nullptr, words * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, words * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return false;
   bits_ = static_cast<std::atomic<uint64_t>*>(memory);
   low_ = low;

@@ -12,7 +12,7 @@
 #include "agent/base/counters.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/got_patch.h"
-#include "agent/protect/protection_key.h"
+#include "agent/protect/heap_gate.h"
 #include "agent/protect/twin_view.h"
 
 namespace classaccess {
@@ -101,9 +101,7 @@ int close_range(uint64_t low, uint64_t high) {
   if (low < g_armed.limit_low()) low = g_armed.limit_low();
   if (high > g_armed.limit_high()) high = g_armed.limit_high();
   if (low >= high) return 0;
-  int error = g_key.tag(low, high - low);
-  if (error == 0) g_armed.set(low, high);
-  return error;
+  return g_gate.close_range(low, high);
 }
 
 void* commit(uint64_t address, size_t bytes, int fd, off64_t offset) {
@@ -215,8 +213,7 @@ const char* install_heap_mappings(uint64_t max_heap_bytes) {
   }
   patch_got(g_libjvm_address, "mprotect", reinterpret_cast<void*>(hooked_mprotect),
             reinterpret_cast<void**>(&g_mprotect));
-  patch_got(g_libjvm_address, "madvise", reinterpret_cast<void*>(hooked_madvise),
-            reinterpret_cast<void**>(&g_madvise));
+  patch_got(g_libjvm_address, "madvise", reinterpret_cast<void*>(hooked_madvise), reinterpret_cast<void**>(&g_madvise));
   return "";
 }
 

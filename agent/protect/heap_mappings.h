@@ -21,8 +21,8 @@ const char* install_heap_mappings(uint64_t max_heap_bytes);
 void remove_heap_mappings();
 
 struct HeapMappingState {
-  bool found = false;        // a reservation was recognised and its commits are shared
-  int error = 0;             // errno of a mapping that could not be made shared
+  bool found = false;  // a reservation was recognised and its commits are shared
+  int error = 0;       // errno of a mapping that could not be made shared
   uint64_t low = 0, high = 0;
 };
 HeapMappingState heap_mapping_state();

@@ -43,21 +43,4 @@ class ProtectionKey {
 
 extern ProtectionKey g_key;
 
-// Opens the heap for the current thread while in scope: JVMTI callbacks on armed
-// threads, so that the agent's own work is not recorded.
-class HeapOpen {
- public:
-  HeapOpen() : was_denied_(g_key.denied_here()) {
-    if (was_denied_) g_key.allow_here();
-  }
-  ~HeapOpen() {
-    if (was_denied_) g_key.deny_here();
-  }
-  HeapOpen(const HeapOpen&) = delete;
-  HeapOpen& operator=(const HeapOpen&) = delete;
-
- private:
-  bool was_denied_;
-};
-
 }  // namespace classaccess
