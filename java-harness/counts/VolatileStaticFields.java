@@ -29,8 +29,10 @@ final class VolatileStaticFields {
         storeObject(p, Plan.stores(8, worker));
         sum += loadObject(Plan.loads(8, worker));
         for (int k = 0; k < Plan.TYPES; k++) {
-            Expect.field("held.VolatileStatics", Plan.FIELD[k], "static", "volatile", "store", thread, Plan.stores(k, worker));
-            Expect.field("held.VolatileStatics", Plan.FIELD[k], "static", "volatile", "load", thread, Plan.loads(k, worker));
+            Expect.field(
+                    "held.VolatileStatics", Plan.FIELD[k], "static", "volatile", "store", thread, Plan.stores(k, worker));
+            Expect.field(
+                    "held.VolatileStatics", Plan.FIELD[k], "static", "volatile", "load", thread, Plan.loads(k, worker));
         }
         return sum;
     }

@@ -15,15 +15,21 @@ namespace {
 class Crash : public JavaTest {
  protected:
   JavaRun ticker(const Jdk& jdk, const std::string& round, int seconds) const {
-    return JavaRun{jdk, {}, "classes=Ticker$Counter,out=" + path(round + ".db"),
-                   {"Ticker", path(round + ".ticks"), std::to_string(seconds)}, "", 120};
+    return JavaRun{jdk,
+                   {},
+                   "classes=Ticker$Counter,out=" + path(round + ".db"),
+                   {"Ticker", path(round + ".ticks"), std::to_string(seconds)},
+                   "",
+                   120};
   }
 
   static int64_t stores_recorded(Database& db, int thread) {
-    return db.integer("SELECT coalesce(sum(a.count), 0) FROM access_count a JOIN class c ON c.id = a.class_id "
-                      "JOIN field f ON f.id = a.field_id JOIN thread t ON t.id = a.thread_id "
-                      "WHERE c.name = 'Ticker$Counter' AND f.name = 'ticks' AND a.op = 'store' "
-                      "AND t.name = 'ticker-" + std::to_string(thread) + "'");
+    return db.integer(
+        "SELECT coalesce(sum(a.count), 0) FROM access_count a JOIN class c ON c.id = a.class_id "
+        "JOIN field f ON f.id = a.field_id JOIN thread t ON t.id = a.thread_id "
+        "WHERE c.name = 'Ticker$Counter' AND f.name = 'ticks' AND a.op = 'store' "
+        "AND t.name = 'ticker-" +
+        std::to_string(thread) + "'");
   }
 
   // Kills one JVM after that many seconds and looks at what is left. Returns the seconds lost, an

@@ -63,18 +63,18 @@ void Database::expect_whole() {
   EXPECT_EQ(text("PRAGMA integrity_check"), "ok") << path_;
   // One scan a table: they are long and have no index.
   for (const char* table : {"access", "access_count"}) {
-    std::vector<Row> sums = rows(
-        std::string("SELECT total(a.class_id IS NOT NULL AND coalesce(c.name, '') = ''), "
-                    "total(a.field_id IS NOT NULL AND (coalesce(f.name, '') = '' OR coalesce(d.name, '') = '')), "
-                    "total(t.name IS NULL), total(s.id IS NULL), "
-                    "total(a.part IN ('field', 'static') AND a.field_id IS NULL), "
-                    "total(a.part IS NOT NULL AND a.class_id IS NULL) FROM ") +
-        table + " a LEFT JOIN class c ON c.id = a.class_id LEFT JOIN field f ON f.id = a.field_id " +
-        "LEFT JOIN class d ON d.id = f.class_id LEFT JOIN thread t ON t.id = a.thread_id " +
-        "LEFT JOIN site s ON s.id = a.site_id");
+    std::vector<Row> sums =
+        rows(std::string("SELECT total(a.class_id IS NOT NULL AND coalesce(c.name, '') = ''), "
+                         "total(a.field_id IS NOT NULL AND (coalesce(f.name, '') = '' OR coalesce(d.name, '') = '')), "
+                         "total(t.name IS NULL), total(s.id IS NULL), "
+                         "total(a.part IN ('field', 'static') AND a.field_id IS NULL), "
+                         "total(a.part IS NOT NULL AND a.class_id IS NULL) FROM ") +
+             table + " a LEFT JOIN class c ON c.id = a.class_id LEFT JOIN field f ON f.id = a.field_id " +
+             "LEFT JOIN class d ON d.id = f.class_id LEFT JOIN thread t ON t.id = a.thread_id " +
+             "LEFT JOIN site s ON s.id = a.site_id");
     if (sums.empty()) return;
-    const char* what[] = {"without a class name", "without a field name", "without a thread name",
-                          "without a site", "of a field that is not told", "with a part but no class"};
+    const char* what[] = {"without a class name", "without a field name",        "without a thread name",
+                          "without a site",       "of a field that is not told", "with a part but no class"};
     for (size_t i = 0; i < std::size(what); i++) EXPECT_EQ(sums[0][i], "0.0") << table << " rows " << what[i];
   }
 }

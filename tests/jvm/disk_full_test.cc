@@ -13,8 +13,12 @@ class DiskFull : public JavaTest, public ::testing::WithParamInterface<Jdk> {
  protected:
   // A small heap: RLIMIT_FSIZE also limits the memory file behind it (file_size_limit below).
   JavaRun quiet(const std::string& database, int rounds) const {
-    return JavaRun{GetParam(), {"-XX:+UseSerialGC", "-Xmx16m"}, "classes=Quiet*,events=all,out=" + database,
-                   {"Quiet", std::to_string(rounds)}, "", 180};
+    return JavaRun{GetParam(),
+                   {"-XX:+UseSerialGC", "-Xmx16m"},
+                   "classes=Quiet*,events=all,out=" + database,
+                   {"Quiet", std::to_string(rounds)},
+                   "",
+                   180};
   }
 
   void expect_untouched(ProcessResult traced, int rounds) {
@@ -31,7 +35,8 @@ class DiskFull : public JavaTest, public ::testing::WithParamInterface<Jdk> {
         << ours[0];
     const std::string line = "classaccess: " + ours[0] + "\n";
     size_t at = traced.err.find(line);
-    EXPECT_EQ(traced.err.substr(0, at) + traced.err.substr(at + line.size()), plain.err) << "nothing else, nothing cut off";
+    EXPECT_EQ(traced.err.substr(0, at) + traced.err.substr(at + line.size()), plain.err)
+        << "nothing else, nothing cut off";
   }
 };
 
@@ -42,8 +47,8 @@ TEST_P(DiskFull, SmallTmpfs) {
   std::filesystem::create_directory(path("small"));
   const int rounds = 2000;
   ProcessSpec small = spec(quiet(path("small/run.db"), rounds));
-  std::vector<std::string> inside = {"/usr/bin/unshare", "-Urm", "sh", "-c",
-                                     "mount -t tmpfs -o size=2m none \"$0\" && exec \"$@\"", path("small")};
+  std::vector<std::string> inside = {
+      "/usr/bin/unshare", "-Urm", "sh", "-c", "mount -t tmpfs -o size=2m none \"$0\" && exec \"$@\"", path("small")};
   small.command.insert(small.command.begin(), inside.begin(), inside.end());
   expect_untouched(run(small), rounds);
 }

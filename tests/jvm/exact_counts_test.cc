@@ -78,7 +78,8 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
   // The single rows and the counts are two views of the same accesses.
   void expect_rows_agree() {
     const std::string rows =
-        "SELECT thread_id, site_id, class_id, field_id, part, op, count(*), sum(size) FROM access GROUP BY 1, 2, 3, 4, 5, 6";
+        "SELECT thread_id, site_id, class_id, field_id, part, op, count(*), sum(size) FROM access GROUP BY 1, 2, 3, 4, "
+        "5, 6";
     const std::string sums =
         "SELECT thread_id, site_id, class_id, field_id, part, op, sum(count), sum(bytes) FROM access_count "
         "GROUP BY 1, 2, 3, 4, 5, 6";

@@ -35,11 +35,13 @@ class Exceptions : public JavaTest, public ::testing::WithParamInterface<Excepti
 TEST_P(Exceptions, AllDelivered) {
   const ExceptionMode& mode = GetParam();
   const int overflows = 20;
-  std::string options =
-      "classes=NullPointers*,java.lang.NullPointerException,events=all,out=" + path("run.db");
-  ProcessResult result = run(JavaRun{
-      mode.jdk, mode.flags, options,
-      {"NullPointers", std::to_string(mode.exceptions), std::to_string(overflows)}, "", 240});
+  std::string options = "classes=NullPointers*,java.lang.NullPointerException,events=all,out=" + path("run.db");
+  ProcessResult result = run(JavaRun{mode.jdk,
+                                     mode.flags,
+                                     options,
+                                     {"NullPointers", std::to_string(mode.exceptions), std::to_string(overflows)},
+                                     "",
+                                     240});
   expect_done(result);
   EXPECT_EQ(check_value(result.out, "exceptions"), mode.exceptions);
   EXPECT_EQ(check_value(result.out, "overflows"), overflows);
@@ -68,9 +70,8 @@ TEST_P(Exceptions, AllDelivered) {
   EXPECT_GT(db.diagnostic("chained"), 0) << "HotSpot got its own faults";
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Exceptions, ::testing::ValuesIn(exception_modes()), [](const auto& param) {
-  return param.param.jdk.name + "_" + param.param.name;
-});
+INSTANTIATE_TEST_SUITE_P(Modes, Exceptions, ::testing::ValuesIn(exception_modes()),
+                         [](const auto& param) { return param.param.jdk.name + "_" + param.param.name; });
 
 }  // namespace
 }  // namespace classaccess

@@ -29,17 +29,28 @@ std::vector<Expectation> parse_expectations(const std::string& out) {
       size_t equals = word.find('=');
       std::string key = word.substr(0, equals);
       std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-      if (key == "class") e.class_name = value;
-      else if (key == "declares") e.declares = value;
-      else if (key == "field") e.field = value;
-      else if (key == "part") e.part = value;
-      else if (key == "kind") e.kind = value;
-      else if (key == "op") e.op = value;
-      else if (key == "thread") e.thread = value;
-      else if (key == "method") e.method = value;
-      else if (key == "count") e.count = std::strtoll(value.c_str(), nullptr, 10);
-      else if (key == "elements") e.elements = std::strtoll(value.c_str(), nullptr, 10);
-      else ADD_FAILURE() << "unknown key in: EXPECT " << line;
+      if (key == "class")
+        e.class_name = value;
+      else if (key == "declares")
+        e.declares = value;
+      else if (key == "field")
+        e.field = value;
+      else if (key == "part")
+        e.part = value;
+      else if (key == "kind")
+        e.kind = value;
+      else if (key == "op")
+        e.op = value;
+      else if (key == "thread")
+        e.thread = value;
+      else if (key == "method")
+        e.method = value;
+      else if (key == "count")
+        e.count = std::strtoll(value.c_str(), nullptr, 10);
+      else if (key == "elements")
+        e.elements = std::strtoll(value.c_str(), nullptr, 10);
+      else
+        ADD_FAILURE() << "unknown key in: EXPECT " << line;
     }
     if (e.class_name.empty() || e.part.empty() || e.op.empty() || e.thread.empty() || e.count <= 0) {
       ADD_FAILURE() << "not understood: EXPECT " << line;
@@ -61,7 +72,8 @@ Counts read_counts(Database& db) {
            "s.kind, sum(a.count) FROM access_count a JOIN class c ON c.id = a.class_id "
            "JOIN thread t ON t.id = a.thread_id JOIN site s ON s.id = a.site_id "
            "LEFT JOIN field f ON f.id = a.field_id LEFT JOIN class d ON d.id = f.class_id "
-           "WHERE a.part IN ('field', 'static', 'element', 'length') AND s.kind != 'gc' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8")) {
+           "WHERE a.part IN ('field', 'static', 'element', 'length') AND s.kind != 'gc' GROUP BY 1, 2, 3, 4, 5, 6, 7, "
+           "8")) {
     std::string key = make_key(row[0], row[1], row[2], row[3], row[4], row[5], row[6]);
     int64_t count = std::strtoll(row[8].c_str(), nullptr, 10);
     counts.all[key] += count;

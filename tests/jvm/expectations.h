@@ -18,7 +18,7 @@ namespace classaccess {
 struct Expectation {
   std::string class_name, declares, field, part, kind, op, thread, method;
   int64_t count = 0;
-  int64_t elements = 0;   // arrays: every index from 0 to this is touched count/elements times
+  int64_t elements = 0;  // arrays: every index from 0 to this is touched count/elements times
 
   bool element() const { return part == "element"; }
   // Key into Counts.
@@ -32,7 +32,7 @@ std::vector<Expectation> parse_expectations(const std::string& out);
 // Accesses of the collector on a Java thread (site kind gc) are not the program's and left out.
 struct Counts {
   std::map<std::string, int64_t> all;
-  std::map<std::string, int64_t> compiled;     // of `all`: at sites of kind c1 or c2
+  std::map<std::string, int64_t> compiled;  // of `all`: at sites of kind c1 or c2
 
   int64_t of(const Expectation& expectation) const;
 };

@@ -12,8 +12,12 @@ class Filters : public CountsTest {
  protected:
   // Records two interpreted workers, one round each.
   void record(const std::string& options) {
-    expectations_ = run_counts(JavaRun{newest_jdk(), {"-Xint", "-XX:+UseSerialGC"},
-                                       options + ",out=" + path("run.db"), {"counts.ExactCounts", "2", "1", "0"}, "", 60});
+    expectations_ = run_counts(JavaRun{newest_jdk(),
+                                       {"-Xint", "-XX:+UseSerialGC"},
+                                       options + ",out=" + path("run.db"),
+                                       {"counts.ExactCounts", "2", "1", "0"},
+                                       "",
+                                       60});
     if (HasFailure()) return;
     db_.emplace(path("run.db"), true);
     ASSERT_TRUE(db_->is_open()) << db_->error();
@@ -34,8 +38,9 @@ class Filters : public CountsTest {
   }
 
   std::string classes_recorded() {
-    return db_->text("SELECT group_concat(name) FROM (SELECT DISTINCT c.name FROM access_count a "
-                     "JOIN class c ON c.id = a.class_id WHERE a.part IN ('field', 'static', 'element') ORDER BY 1)");
+    return db_->text(
+        "SELECT group_concat(name) FROM (SELECT DISTINCT c.name FROM access_count a "
+        "JOIN class c ON c.id = a.class_id WHERE a.part IN ('field', 'static', 'element') ORDER BY 1)");
   }
 
   std::vector<Expectation> expectations_;
@@ -111,7 +116,8 @@ TEST_F(Filters, ValuesAreWhatWasStored) {
       for (int64_t i = 0; i < e.count; i++) wanted.push_back(std::to_string(i));
       for (const Row& row : db_->rows("SELECT a.value FROM access a JOIN class c ON c.id = a.class_id "
                                       "JOIN field f ON f.id = a.field_id JOIN thread t ON t.id = a.thread_id "
-                                      "WHERE c.name = '" + e.class_name + "' AND f.name = '" + e.field +
+                                      "WHERE c.name = '" +
+                                      e.class_name + "' AND f.name = '" + e.field +
                                       "' AND a.op = 'store' AND t.name = '" + e.thread + "' ORDER BY a.seq")) {
         seen.push_back(row[0]);
       }

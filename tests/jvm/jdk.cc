@@ -42,9 +42,8 @@ std::vector<Jdk> find_jdks() {
   if (const char* home = std::getenv("JAVA_HOME")) add_jdk(home, &jdks);
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator("/usr/lib/jvm", ec)) add_jdk(entry.path(), &jdks);
-  std::sort(jdks.begin(), jdks.end(), [](const Jdk& a, const Jdk& b) {
-    return a.major != b.major ? a.major < b.major : a.home < b.home;
-  });
+  std::sort(jdks.begin(), jdks.end(),
+            [](const Jdk& a, const Jdk& b) { return a.major != b.major ? a.major < b.major : a.home < b.home; });
   std::map<int, int> seen;
   for (Jdk& jdk : jdks) {
     jdk.name = "jdk" + std::to_string(jdk.major);

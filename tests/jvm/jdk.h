@@ -12,8 +12,8 @@
 namespace classaccess {
 
 struct Jdk {
-  std::string home;   // real path
-  std::string name;   // jdk17; jdk17b for a second one of the same version
+  std::string home;  // real path
+  std::string name;  // jdk17; jdk17b for a second one of the same version
   int major = 0;
 
   std::string java() const { return home + "/bin/java"; }

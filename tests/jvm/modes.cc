@@ -27,15 +27,14 @@ const char* collector_name(Collector c) {
   return "";
 }
 
-constexpr Collector kCollectors[] = {Collector::kSerial, Collector::kParallel, Collector::kG1,
-                                     Collector::kShenandoah, Collector::kEpsilon};
+constexpr Collector kCollectors[] = {Collector::kSerial, Collector::kParallel, Collector::kG1, Collector::kShenandoah,
+                                     Collector::kEpsilon};
 
 }  // namespace
 
 std::vector<std::string> execution_flags(Execution execution) {
   // Compiled: the measured methods at their first call, nothing else, so that a start takes no longer.
-  std::vector<std::string> compiled = {"-Xcomp",
-                                       "-XX:CompileCommand=quiet",
+  std::vector<std::string> compiled = {"-Xcomp", "-XX:CompileCommand=quiet",
                                        "-XX:CompileCommand=compileonly,counts.*::*",
                                        "-XX:CompileCommand=dontinline,counts.Elements::*"};
   switch (execution) {
@@ -108,11 +107,14 @@ std::vector<Mode> exact_count_modes() {
     }
     modes.push_back(Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kSerial, false, false, 8});
     modes.push_back(Mode{jdk, Execution::kInterpreted, Collector::kSerial, true, false, 1});
-    modes.push_back(Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, true, 8});
-    modes.push_back(Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kShenandoah, true, true, 8});
+    modes.push_back(
+        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, true, 8});
+    modes.push_back(
+        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kShenandoah, true, true, 8});
     modes.push_back(Mode{jdk, Execution::kC1, oldest ? Collector::kSerial : Collector::kG1, true, false, 8});
     modes.push_back(Mode{jdk, Execution::kC2, oldest ? Collector::kG1 : Collector::kSerial, true, false, 8});
-    modes.push_back(Mode{jdk, Execution::kC2, oldest ? Collector::kParallel : Collector::kShenandoah, !oldest, false, 8});
+    modes.push_back(
+        Mode{jdk, Execution::kC2, oldest ? Collector::kParallel : Collector::kShenandoah, !oldest, false, 8});
     modes.push_back(Mode{jdk, Execution::kDefault, Collector::kDefault, true, false, 8});
   }
   return modes;

@@ -18,7 +18,7 @@ struct Mode {
   Execution execution = Execution::kInterpreted;
   Collector collector = Collector::kSerial;
   bool compressed_oops = true;
-  bool churn = false;   // the heap grows, shrinks and is collected 100 times meanwhile
+  bool churn = false;  // the heap grows, shrinks and is collected 100 times meanwhile
   int threads = 8;
 
   // All flags but the agent; heap size included.

@@ -16,7 +16,7 @@ struct ProcessSpec {
   std::vector<std::string> command;  // command[0] is a path
   std::string folder;                // working folder of the child; empty: /tmp, and output is not kept
   double limit_seconds = 180;
-  uint64_t file_size_limit = 0;      // RLIMIT_FSIZE in bytes, SIGXFSZ ignored; 0: none
+  uint64_t file_size_limit = 0;  // RLIMIT_FSIZE in bytes, SIGXFSZ ignored; 0: none
 };
 
 struct ProcessResult {

@@ -10,8 +10,8 @@
 namespace classaccess {
 
 struct TickerLine {
-  double seconds;   // CLOCK_MONOTONIC
-  int64_t stores;   // of this thread until then
+  double seconds;  // CLOCK_MONOTONIC
+  int64_t stores;  // of this thread until then
 };
 
 // Lines of thread ticker-0 or ticker-1, oldest first; empty if the file is not there yet.

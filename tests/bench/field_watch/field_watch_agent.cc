@@ -68,8 +68,8 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char* options, void*)
     std::fprintf(stderr, "field_watch: this JVM cannot watch fields\n");
     return JNI_ERR;
   }
-  for (jvmtiEvent event : {JVMTI_EVENT_FIELD_ACCESS, JVMTI_EVENT_FIELD_MODIFICATION, JVMTI_EVENT_CLASS_PREPARE,
-                           JVMTI_EVENT_VM_DEATH}) {
+  for (jvmtiEvent event :
+       {JVMTI_EVENT_FIELD_ACCESS, JVMTI_EVENT_FIELD_MODIFICATION, JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_VM_DEATH}) {
     if (jvmti->SetEventNotificationMode(JVMTI_ENABLE, event, nullptr) != JVMTI_ERROR_NONE) return JNI_ERR;
   }
   return JNI_OK;
