@@ -12,6 +12,7 @@ namespace classaccess {
 #define CLASSACCESS_COUNTERS(X)                                                  \
   X(foreign_opened, "threads") /* non-Java threads whose key was opened */       \
   X(unrecorded, "traps")       /* of threads that are not recorded (mprotect) */ \
+  X(criticals, "arrays")          /* JNI critical arrays and strings handed out */ \
   X(windows, "windows")        /* times a page was opened for an access */       \
   X(commits, "ranges")         /* heap commits made shared and closed */         \
   X(uncommits, "ranges")       /* heap ranges given back */                      \

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/base/wake.h"
 #include "agent/fault/gs_base.h"
+#include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/twin_view.h"
 #include "agent/x86/emulate.h"
@@ -295,6 +297,29 @@ Verdict AccessPath::perform_string(ThreadState* thread, CpuState* cpu, CachedIns
   if (cpu->gpr[1] != rcx || cpu->gpr[6] != rsi || cpu->gpr[7] != rdi) return Verdict::kEmulated;
   record_unknown(thread, context.before, row, fault);
   return Verdict::kStep;
+}
+
+void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op op, uint64_t caller) {
+  CachedInstruction row;
+  row.pc = caller;
+  CpuState cpu;
+  cpu.rip = caller;
+  Access access;
+  access.row = &row;
+  access.cpu = &cpu;
+  access.t_ns = monotonic_ns();
+  access.address = elements;
+  access.op = op;
+  resolve(thread, cpu, row.instruction, &access);
+  const Resolution& found = access.resolution;
+  access.kind = RecordKind::kAccess;
+  if (found.kind == Resolution::kObject && found.class_info->is_array) {
+    // Without the padding behind the last element.
+    uint64_t length = *reinterpret_cast<const uint32_t*>(g_twin.at(found.object + layout->array_length_offset));
+    access.size = static_cast<uint32_t>(length << log2_element_size(found.class_info->layout_helper));
+    if (access.size == 0) return;
+  }
+  record(thread, access);
 }
 
 Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {

@@ -50,6 +50,10 @@ class AccessPath {
   // `thread` null: performed without a record.
   Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault);
 
+  // Normal context, on a recorded thread inside an AgentScope: the array whose first
+  // element is at `elements` was handed to native code, called from `caller`.
+  void record_whole_array(ThreadState* thread, uint64_t elements, Op op, uint64_t caller);
+
  private:
   struct Access;  // one run of bytes of one instruction
 

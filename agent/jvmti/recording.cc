@@ -15,6 +15,7 @@
 #include "agent/fault/java_thread.h"
 #include "agent/heap/object_header.h"
 #include "agent/hotspot/layout_probe.h"
+#include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
@@ -216,6 +217,8 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
     if (words > reserve_words) reserve_words = words;
   }
   tracker_.at_init(align_object_size(layout_, reserve_words * 8));
+
+  if (!install_jni_critical(jvmti_, &access_)) return "the JVM refuses another JNI function table";
 
   WriterSources sources;
   sources.threads = &threads_;

@@ -1,0 +1,76 @@
+#include "agent/jvmti/jni_critical.h"
+
+#include "agent/base/counters.h"
+#include "agent/fault/fault_handler.h"
+#include "agent/jvmti/jvmti_memory.h"
+#include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_gate.h"
+#include "agent/protect/twin_view.h"
+
+namespace classaccess {
+namespace {
+
+jniNativeInterface g_original;
+AccessPath* g_access = nullptr;
+
+bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
+
+uint64_t to_number(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// The pointer to hand out for `elements`; all of the array is recorded as touched (how
+// much of it the native code touches cannot be known). Translated also when nothing is
+// recorded any more: Release cannot know.
+void* hand_out(void* elements, Op op, const void* caller) {
+  uint64_t address = to_number(elements);
+  if (elements == nullptr || !g_armed.in_range(address)) return elements;
+  ThreadState* thread = FaultHandler::this_thread();
+  if (recording() && t_agent_depth == 0 && thread != nullptr &&
+      thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
+    AgentScope scope;
+    g_access->record_whole_array(thread, address, op, to_number(caller));
+    count(g_counters.criticals);
+  }
+  return g_twin.at(address);
+}
+
+// The heap address behind a pointer that hand_out translated; others unchanged.
+template <typename T>
+T* take_back(T* pointer) {
+  uint64_t address = to_number(pointer) - static_cast<uint64_t>(g_twin.distance());
+  return g_armed.in_range(address) ? reinterpret_cast<T*>(address) : pointer;
+}
+
+void* JNICALL get_array(JNIEnv* env, jarray array, jboolean* is_copy) {
+  void* elements = g_original.GetPrimitiveArrayCritical(env, array, is_copy);
+  return hand_out(elements, Op::kRmw, __builtin_return_address(0));
+}
+
+void JNICALL release_array(JNIEnv* env, jarray array, void* elements, jint mode) {
+  g_original.ReleasePrimitiveArrayCritical(env, array, take_back(elements), mode);
+}
+
+const jchar* JNICALL get_string(JNIEnv* env, jstring string, jboolean* is_copy) {
+  const jchar* chars = g_original.GetStringCritical(env, string, is_copy);
+  return static_cast<const jchar*>(
+      hand_out(const_cast<jchar*>(chars), Op::kLoad, __builtin_return_address(0)));
+}
+
+void JNICALL release_string(JNIEnv* env, jstring string, const jchar* chars) {
+  g_original.ReleaseStringCritical(env, string, take_back(chars));
+}
+
+}  // namespace
+
+bool install_jni_critical(jvmtiEnv* jvmti, AccessPath* access) {
+  g_access = access;
+  JvmtiMemory<jniNativeInterface> table(jvmti);
+  if (jvmti->GetJNIFunctionTable(table.out()) != JVMTI_ERROR_NONE) return false;
+  g_original = *table.get();
+  table.get()->GetPrimitiveArrayCritical = get_array;
+  table.get()->ReleasePrimitiveArrayCritical = release_array;
+  table.get()->GetStringCritical = get_string;
+  table.get()->ReleaseStringCritical = release_string;
+  return jvmti->SetJNIFunctionTable(table.get()) == JVMTI_ERROR_NONE;
+}
+
+}  // namespace classaccess
