@@ -7,6 +7,7 @@
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
 #include "agent/base/safe_load.h"
+#include "agent/protect/heap_gate.h"
 
 namespace classaccess {
 namespace {
@@ -75,6 +76,19 @@ void HeapTracker::at_init(uint64_t tlab_reserve_bytes) {
     uint64_t reached = resolver_->walk(space.bottom, space.top, OpenTlabs::skip, &tlabs);
     raw_log(LogLevel::kDebug, "walked 0x%lx to 0x%lx of 0x%lx", space.bottom, reached, space.top);
     count(g_counters.heap_walks);
+  }
+}
+
+void HeapTracker::apply_scope() {
+  if (scope_ != HeapScope::kOld && scope_ != HeapScope::kYoung) return;
+  for (size_t i = 0; i < after_.count; ++i) {
+    const HeapSpace& space = after_.spaces[i];
+    bool old = space.kind != Kind::kEden && space.kind != Kind::kSurvivor && space.kind != Kind::kFree;
+    if (old == (scope_ == HeapScope::kOld)) {
+      g_gate.close_committed(space.bottom, space.end);
+    } else {
+      g_gate.open_range(space.bottom, space.end);
+    }
   }
 }
 
@@ -170,6 +184,7 @@ void HeapTracker::finished() {
       }
     }
   }
+  apply_scope();
   uint32_t id = g_gc_id.load(std::memory_order_relaxed);
   if (id != 0) log_->row(id).end_ns.store(monotonic_ns(), std::memory_order_release);
 }

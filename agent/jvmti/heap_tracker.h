@@ -16,6 +16,7 @@
 #include "agent/heap/vm_layout.h"
 #include "agent/hotspot/heap_regions.h"
 #include "agent/hotspot/perf_counters.h"
+#include "agent/jvmti/options.h"
 
 namespace classaccess {
 
@@ -37,6 +38,11 @@ class HeapTracker {
   void started();
   void finished();
 
+  // heap=old|young: closes the regions of that kind as they are now, opens the others.
+  // A humongous object allocated between collections is old from the next pause on.
+  void set_scope(HeapScope scope) { scope_ = scope; }
+  void apply_scope();
+
  private:
   static constexpr size_t kMaxSpaces = 1 << 16;
   struct Snapshot {
@@ -54,6 +60,7 @@ class HeapTracker {
   GcLog* log_ = nullptr;
   const VmLayout* layout_ = nullptr;
   HeapRegions* regions_ = nullptr;
+  HeapScope scope_ = HeapScope::kAll;
   PerfString cause_;
   Snapshot before_, after_;
 };

@@ -60,9 +60,12 @@ std::string Recording::take_steps() {
   if (problem.empty()) problem = probe_layout(&layout_, vm_);
   if (problem.empty()) problem = check_flags();
   if (!problem.empty()) return problem;
-  if (options_.heap == HeapScope::kOld || options_.heap == HeapScope::kYoung) {
-    return "option heap: `old` and `young` are not available in this build; use `all` or LO-HI";
+  bool generation = options_.heap == HeapScope::kOld || options_.heap == HeapScope::kYoung;
+  if (generation && (layout_.collector == Collector::kShenandoah || layout_.collector == Collector::kEpsilon)) {
+    return std::string("option heap: ") + collector_name(layout_.collector) +
+           " has no generations to choose: use `all` or LO-HI";
   }
+  tracker_.set_scope(options_.heap);
   if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
   problem = choose_gate();
   if (!problem.empty()) return problem;
@@ -217,6 +220,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
     if (words > reserve_words) reserve_words = words;
   }
   tracker_.at_init(align_object_size(layout_, reserve_words * 8));
+  tracker_.apply_scope();
 
   if (!install_jni_critical(jvmti_, &access_)) return "the JVM refuses another JNI function table";
 

@@ -5,6 +5,7 @@
 namespace classaccess {
 
 ArmedPages g_armed;
+ArmedPages g_committed;
 
 bool ArmedPages::create(uint64_t low, uint64_t high) {
   uint64_t words = ((high - low) / kPageBytes + 63) / 64 + 1;

@@ -46,5 +46,6 @@ class ArmedPages {
 };
 
 extern ArmedPages g_armed;
+extern ArmedPages g_committed;  // the same for committed pages, closed or not
 
 }  // namespace classaccess

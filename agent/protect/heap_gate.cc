@@ -28,6 +28,14 @@ int protect(uint64_t low, uint64_t bytes, long prot) {
   return static_cast<int>(-raw_syscall(SYS_mprotect, static_cast<long>(low), static_cast<long>(bytes), prot));
 }
 
+void open_pages(uint64_t low, uint64_t bytes, bool keys) {
+  if (keys) {
+    raw_syscall(SYS_pkey_mprotect, static_cast<long>(low), static_cast<long>(bytes), kOpen, 0);
+  } else {
+    protect(low, bytes, kOpen);
+  }
+}
+
 // Calls f(low, bytes) for each run of armed pages.
 template <typename F>
 void for_each_armed_run(F&& f) {
@@ -58,6 +66,25 @@ int HeapGate::close_range(uint64_t low, uint64_t high) {
   return error;
 }
 
+void HeapGate::close_committed(uint64_t low, uint64_t high) {
+  for (uint64_t page = low; page < high;) {
+    uint64_t run = g_committed.armed_ahead(page, high - page);
+    if (run != 0 && !g_armed.armed(page, run)) close_range(page, page + run);
+    page += run != 0 ? run : ArmedPages::kPageBytes;
+  }
+}
+
+void HeapGate::open_range(uint64_t low, uint64_t high) {
+  for (uint64_t page = low; page < high;) {
+    uint64_t run = g_armed.armed_ahead(page, high - page);
+    if (run != 0) {
+      g_armed.clear(page, page + run);
+      open_pages(page, run, per_thread());
+    }
+    page += run != 0 ? run : ArmedPages::kPageBytes;
+  }
+}
+
 void HeapGate::close_all() {
   if (per_thread()) return;
   closed_ = true;
@@ -67,13 +94,7 @@ void HeapGate::close_all() {
 void HeapGate::open_all() {
   closed_ = false;
   bool keys = per_thread();
-  for_each_armed_run([keys](uint64_t low, uint64_t bytes) {
-    if (keys) {
-      raw_syscall(SYS_pkey_mprotect, static_cast<long>(low), static_cast<long>(bytes), kOpen, 0);
-    } else {
-      protect(low, bytes, kOpen);
-    }
-  });
+  for_each_armed_run([keys](uint64_t low, uint64_t bytes) { open_pages(low, bytes, keys); });
 }
 
 bool HeapGate::is_fault(int signal, const siginfo_t* info) const {

@@ -26,6 +26,11 @@ class HeapGate {
   // if the heap is closed now. 0 or errno.
   int close_range(uint64_t low, uint64_t high);
 
+  // heap=old|young, after a collection: closes what is committed of [low, high), or
+  // closes it no longer.
+  void close_committed(uint64_t low, uint64_t high);
+  void open_range(uint64_t low, uint64_t high);
+
   // Whole heap; start, end and pauses. With keys the pages are closed from their commit
   // on, and only threads are armed; close_all is then a no-op and open_all gives the
   // pages their default key back. Also signal handler (system calls only).

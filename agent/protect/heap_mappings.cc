@@ -41,10 +41,12 @@ struct SpinScope {
 // Reservations that may turn out to be the heap, until its first commit.
 struct Reservation {
   uint64_t low = 0, high = 0;
+  uint64_t order = 0;  // of the mmap call
 };
 constexpr int kMaxReservations = 64;
 Reservation g_reservations[kMaxReservations];
 int g_reservation_count;
+uint64_t g_reservation_order;
 uint64_t g_max_heap_bytes;
 HeapMappingState g_state;
 
@@ -64,30 +66,42 @@ void forget(uint64_t low, uint64_t high) {
 
 void remember(uint64_t low, uint64_t bytes) {
   forget(low, low + bytes);
-  for (int i = 0; i < g_reservation_count; ++i) {
-    if (g_reservations[i].low == g_reservations[i].high) {
-      g_reservations[i] = {low, low + bytes};
-      return;
-    }
-  }
-  if (g_reservation_count < kMaxReservations) g_reservations[g_reservation_count++] = {low, low + bytes};
+  int free = 0;
+  while (free < g_reservation_count && g_reservations[free].low != g_reservations[free].high) ++free;
+  if (free == kMaxReservations) return;
+  if (free == g_reservation_count) ++g_reservation_count;
+  g_reservations[free] = {low, low + bytes, ++g_reservation_order};
 }
 
-// The first read-write commit inside a reservation of the heap's size is the heap's:
-// of what comes before it only the code cache is as large, and that is executable.
-void recognise(uint64_t address, uint64_t bytes) {
+// The heap is the first reservation of its size whose commits are not executable: the
+// code cache comes before it, and what comes after (G1's own tables can be as large)
+// may be committed before it.
+void recognise(uint64_t address, uint64_t bytes, bool executable) {
+  const Reservation* found = nullptr;
+  bool first = true;
   for (int i = 0; i < g_reservation_count; ++i) {
-    const Reservation& r = g_reservations[i];
+    Reservation& r = g_reservations[i];
     if (address < r.low || address + bytes > r.high || r.high - r.low < g_max_heap_bytes) continue;
-    if (!g_armed.create(r.low, r.high) || !g_twin.create(r.low, r.high)) {
-      g_state.error = errno;
+    found = &r;
+    if (executable) {
+      r = {};
       return;
     }
-    g_state.low = r.low;
-    g_state.high = r.high;
-    g_state.found = true;
+  }
+  if (found == nullptr || executable) return;
+  for (int i = 0; i < g_reservation_count; ++i) {
+    const Reservation& r = g_reservations[i];
+    if (r.high - r.low >= g_max_heap_bytes && r.order < found->order) first = false;
+  }
+  if (!first) return;
+  if (!g_armed.create(found->low, found->high) || !g_committed.create(found->low, found->high) ||
+      !g_twin.create(found->low, found->high)) {
+    g_state.error = errno;
     return;
   }
+  g_state.low = found->low;
+  g_state.high = found->high;
+  g_state.found = true;
 }
 
 bool in_heap(uint64_t address, uint64_t bytes) {
@@ -95,6 +109,11 @@ bool in_heap(uint64_t address, uint64_t bytes) {
 }
 
 uint64_t page_end(uint64_t address) { return (address + 4095) & ~4095ull; }
+
+void forget_commit(uint64_t low, uint64_t high) {
+  g_armed.clear(low, high);
+  g_committed.clear(low, high);
+}
 
 // Tags what the heap= option closes of [low, high).
 int close_range(uint64_t low, uint64_t high) {
@@ -115,7 +134,10 @@ void* commit(uint64_t address, size_t bytes, int fd, off64_t offset) {
     if (n <= 0) break;
     got += static_cast<size_t>(n);
   }
-  if (error == 0) error = close_range(address, end);
+  if (error == 0) {
+    g_committed.set(address, end);
+    error = close_range(address, end);
+  }
   if (error != 0) {
     g_state.error = error;
     errno = error;
@@ -131,10 +153,12 @@ void* hooked_mmap(void* to, size_t bytes, int prot, int flags, int fd, off64_t o
   bool fixed = (flags & MAP_FIXED) != 0;
   bool anonymous = (flags & MAP_ANONYMOUS) != 0;
   bool read_write = (prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE);
-  if (!g_state.found && g_state.error == 0 && fixed && anonymous && read_write) recognise(address, bytes);
+  if (!g_state.found && g_state.error == 0 && fixed && anonymous && (prot & PROT_WRITE) != 0) {
+    recognise(address, bytes, (prot & PROT_EXEC) != 0);
+  }
   if (fixed && in_heap(address, bytes)) {
     if (read_write) return commit(address, bytes, anonymous ? -1 : fd, offset);
-    g_armed.clear(address, page_end(address + bytes));
+    forget_commit(address, page_end(address + bytes));
     void* got = g_mmap(to, bytes, prot, flags, fd, offset);
     if (got != MAP_FAILED) {
       g_twin.discard(address, page_end(address + bytes) - address);
@@ -156,7 +180,7 @@ int hooked_munmap(void* from, size_t bytes) {
   auto address = reinterpret_cast<uint64_t>(from);
   SpinScope scope;
   if (in_heap(address, bytes)) {
-    g_armed.clear(address, page_end(address + bytes));
+    forget_commit(address, page_end(address + bytes));
     g_twin.discard(address, page_end(address + bytes) - address);
   } else if (!g_state.found) {
     forget(address, page_end(address + bytes));
@@ -168,12 +192,12 @@ int hooked_mprotect(void* at, size_t bytes, int prot) {
   auto address = reinterpret_cast<uint64_t>(at);
   SpinScope scope;
   int result = g_mprotect(at, bytes, prot);
-  // The key survives mprotect; only what may be accessed at all changes.
   if (result == 0 && in_heap(address, bytes)) {
     if (prot == PROT_NONE) {
-      g_armed.clear(address, page_end(address + bytes));
+      forget_commit(address, page_end(address + bytes));
     } else {
-      g_armed.set(address, page_end(address + bytes));
+      g_committed.set(address, page_end(address + bytes));
+      close_range(address, page_end(address + bytes));
     }
   }
   return result;
