@@ -24,7 +24,7 @@ void* hand_out(void* elements, Op op, const void* caller) {
   uint64_t address = to_number(elements);
   if (elements == nullptr || !g_armed.in_range(address)) return elements;
   ThreadState* thread = FaultHandler::this_thread();
-  if (recording() && t_agent_depth == 0 && thread != nullptr &&
+  if (recording() && g_armed.armed(address) && t_agent_depth == 0 && thread != nullptr &&
       thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
     AgentScope scope;
     g_access->record_whole_array(thread, address, op, to_number(caller));

@@ -105,6 +105,7 @@ class Capstone : public testing::Test {
   static const char* known_length(const Instruction& in) {
     if (in.encoding == Encoding::kEvex && in.broadcast && !in.has_memory) return "rounding forms: a byte too many";
     if (in.encoding != Encoding::kLegacy) return nullptr;
+    if (in.map == OpcodeMap::k0F && (in.opcode == 0x78 || in.opcode == 0x79)) return "SSE4A, shown as VMREAD";
     if (in.map == OpcodeMap::k0F && (in.opcode == 0xb9 || in.opcode == 0xff)) return "UD0 and UD1 have a ModRM";
     bool near = in.opcode == 0xe8 || in.opcode == 0xe9 || (in.map == OpcodeMap::k0F && (in.opcode & 0xf0) == 0x80);
     if (near && in.address32) return "67 with REX.W makes Capstone read 4 bytes more (3.19)";
@@ -189,7 +190,9 @@ TEST_F(Capstone, Libjvm25) { compare_library({"/usr/lib/jvm/*25*/lib/server/libj
 
 TEST_F(Capstone, RandomBytes) {
   std::mt19937_64 random(seed());
-  constexpr uint8_t kStarts[] = {0x62, 0xc4, 0xc5, 0x0f, 0x66, 0xf2, 0xf3, 0x48, 0x41, 0x67};
+  // No EVEX here: Capstone takes reserved lengths and ignored W bits for other forms, and
+  // the probe test asks the CPU itself about each of them.
+  constexpr uint8_t kStarts[] = {0xc4, 0xc5, 0x0f, 0x66, 0xf2, 0xf3, 0x48, 0x41, 0x67};
   for (int i = 0; i < 300000; ++i) {
     uint8_t bytes[16];
     for (size_t b = 0; b < 16; b += 8) {
@@ -197,6 +200,7 @@ TEST_F(Capstone, RandomBytes) {
       memcpy(bytes + b, &v, 8);
     }
     if (random() % 2) bytes[0] = kStarts[random() % sizeof(kStarts)];
+    if (memchr(bytes, 0x62, 4) != nullptr) continue;
     compare(bytes, 15);
     if (testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count() > 60) break;
   }
