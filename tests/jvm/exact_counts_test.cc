@@ -22,12 +22,12 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
     return !GetParam().churn || e.class_name.rfind("held.", 0) == 0 || e.class_name == "int[][]";
   }
 
-  // Interpreter barriers of a collector that marks concurrently load the reference that a store
-  // replaces, so with collections meanwhile loads of references are a lower bound.
+  // Barriers of a collector that marks concurrently load, at the program's own site, the reference that
+  // a store replaces. So with collections meanwhile loads of references are a lower bound.
   static bool loads_for_collector(const Expectation& e) {
     bool reference = e.field == "o" || e.field == "link" || e.field == "third" || e.class_name == "held.Cell[]" ||
                      e.class_name == "int[][]";
-    return GetParam().churn && GetParam().concurrent_marking() && reference && e.op == "load";
+    return GetParam().churn && GetParam().concurrent_marking() && reference;
   }
 
   void record() {
@@ -54,7 +54,12 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
   // Counts of classes in package `held` that no expectation speaks of: there must be none.
   void expect_nothing_else() {
     std::set<std::string> known;
-    for (const Expectation& e : expectations_) known.insert(e.key());
+    for (const Expectation& e : expectations_) {
+      known.insert(e.key());
+      Expectation load = e;
+      load.op = "load";
+      if (loads_for_collector(e)) known.insert(load.key());
+    }
     for (const auto& [key, count] : counts_.all) {
       if (key.rfind("held.", 0) != 0 || key.find("[] ") != std::string::npos) continue;
       EXPECT_TRUE(known.count(key)) << "recorded but never done: " << key << " " << count;
@@ -62,7 +67,7 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
   }
 
   void expect_exact(const Expectation& e) {
-    if (loads_for_collector(e)) {
+    if (loads_for_collector(e) && e.op == "load") {
       EXPECT_GE(counts_.of(e), e.count) << e.key();
     } else {
       EXPECT_EQ(counts_.of(e), e.count) << e.key();
@@ -121,7 +126,7 @@ TEST_P(ExactCounts, EqualWhatTheProgramDid) {
     } else if (e.part == "length") {
       continue;  // a compiler keeps it in a register
     } else if (e.kind == "volatile") {
-      EXPECT_EQ(counts_.of(e), e.count) << e.key();
+      expect_exact(e);
     } else if (e.op == "store") {
       // A compiler may leave a plain store out, never add one.
       EXPECT_LE(counts_.of(e), e.count) << e.key();
