@@ -33,7 +33,8 @@ inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) { counter.fet
 enum class RecordingState : int {
   kOff = 0,  // before VMInit
   kOn,
-  kClosed,  // ended, or the sink failed: each thread's next trap opens its key for good
+  kEnding,  // no new records; threads that wait with a full ring still get theirs in
+  kClosed,  // over, or the sink failed: each thread's next trap opens its key for good
 };
 extern std::atomic<RecordingState> g_recording;
 

@@ -21,6 +21,7 @@ struct SiteInfo {
   uint8_t bytecode = 0;  // at `bci`, 0 if unknown
   uint8_t bytes[15] = {};
   uint64_t pc = 0;
+  uint64_t caller_pc = 0;  // kNative called by libjvm: where it returns to (Shenandoah only)
   uint32_t method_id = 0;  // MethodTable, 0: none
   int32_t bci = -1;
   int32_t compile_id = 0;
