@@ -33,13 +33,34 @@ DynamicSection read_dynamic(const link_map* map) {
   return d;
 }
 
-bool store_slot(void** slot, void* value) {
+// Whether the loader has made the slot's page read-only (whole pages of PT_GNU_RELRO). A
+// lazily bound GOT stays writable: its other slots are still to be filled.
+bool in_relro(const link_map* map, const void* image, const void* slot) {
+  auto* header = static_cast<const ElfW(Ehdr)*>(image);
+  auto* segments = reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(image) + header->e_phoff);
   uint64_t page = reinterpret_cast<uint64_t>(slot) & ~4095ull;
-  // RELRO has made it read-only; it stays read-only afterwards.
-  if (mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE) != 0) return false;
+  for (int i = 0; i < header->e_phnum; ++i) {
+    if (segments[i].p_type != PT_GNU_RELRO) continue;
+    uint64_t low = map->l_addr + segments[i].p_vaddr, high = low + segments[i].p_memsz;
+    if (page >= (low & ~4095ull) && page < (high & ~4095ull)) return true;
+  }
+  return false;
+}
+
+bool store_slot(void** slot, void* value, bool read_only) {
+  void* page = reinterpret_cast<void*>(reinterpret_cast<uint64_t>(slot) & ~4095ull);
+  if (read_only && mprotect(page, 4096, PROT_READ | PROT_WRITE) != 0) return false;
   __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-  mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ);
+  if (read_only) mprotect(page, 4096, PROT_READ);
   return true;
+}
+
+// A slot not bound yet points back into its own library.
+bool is_bound(const ElfW(Sym) & symbol, void* target, const void* image) {
+  Dl_info info;
+  link_map* map = nullptr;
+  return symbol.st_shndx != SHN_UNDEF || dladdr1(target, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
+         info.dli_fbase != image;
 }
 
 }  // namespace
@@ -57,12 +78,12 @@ int patch_got(uint64_t address, const char* name, void* replacement, void** orig
       const ElfW(Rela)& rela = d.tables[t][i];
       auto type = ELF64_R_TYPE(rela.r_info);
       if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
-      const char* symbol = d.strings + d.symbols[ELF64_R_SYM(rela.r_info)].st_name;
-      if (strcmp(symbol, name) != 0) continue;
+      const ElfW(Sym)& symbol = d.symbols[ELF64_R_SYM(rela.r_info)];
+      if (strcmp(d.strings + symbol.st_name, name) != 0) continue;
       auto** slot = reinterpret_cast<void**>(map->l_addr + rela.r_offset);
       if (*slot == replacement) continue;
-      if (patched == 0 && original != nullptr) *original = *slot;
-      if (store_slot(slot, replacement)) ++patched;
+      if (patched == 0 && original != nullptr && is_bound(symbol, *slot, info.dli_fbase)) *original = *slot;
+      if (store_slot(slot, replacement, in_relro(map, info.dli_fbase, slot))) ++patched;
     }
   }
   return patched;
