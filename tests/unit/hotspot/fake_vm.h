@@ -34,46 +34,15 @@ class FakeVm {
   static constexpr uint64_t kHeap = 0x700000000;  // not mapped
   static constexpr size_t kBytes = 1 << 20;
 
-  FakeVm() {
+  FakeVm() : twin_(map()) {
     recover_safe_loads();
-    metadata_ = map();
-    twin_ = map();
-    VmLayout& l = layout;
-    l.jdk_major = 25;
-    l.collector = Collector::kSerial;
-    l.compressed_class_pointers = true;
-    l.narrow_klass_base = metadata_;
-    l.klass_layout_helper = 8;
-    l.klass_name = 24;
-    l.klass_secondary_supers = 40;
-    l.klass_java_mirror = 112;
-    l.klass_super = 120;
-    l.klass_class_loader_data = 152;
-    l.cld_class_loader = 8;
-    l.symbol_length = 4;
-    l.symbol_body = 6;
-    l.mirror_klass = 16;
-    l.mirror_oop_size = 24;
-    l.method_const_method = 8;
-    l.method_bytes = 88;
-    l.const_method_constants = 8;
-    l.const_method_flags = 28;
-    l.const_method_code_size = 34;
-    l.const_method_name_index = 36;
-    l.const_method_signature_index = 38;
-    l.const_method_bytes = 56;
-    l.pool_holder = 24;
-    l.pool_length = 60;
-    l.pool_bytes = 72;
-    l.heap_low = kHeap;
-    l.heap_high = kHeap + kBytes;
-    l.twin_distance = static_cast<int64_t>(twin_ - kHeap);
-    boot_loader = take(16);
-    class_klass = make_klass("java/lang/Class", 0x79, 0);
+    lay_out(kHeap, kHeap + kBytes, static_cast<int64_t>(twin_ - kHeap));
   }
+  // On a heap that is there already, writable at its twin. Safe loads are the caller's.
+  FakeVm(uint64_t heap_low, uint64_t heap_high, int64_t twin_distance) { lay_out(heap_low, heap_high, twin_distance); }
   ~FakeVm() {
     munmap(reinterpret_cast<void*>(metadata_), kBytes);
-    munmap(reinterpret_cast<void*>(twin_), kBytes);
+    if (twin_ != 0) munmap(reinterpret_cast<void*>(twin_), kBytes);
   }
   FakeVm(const FakeVm&) = delete;
   FakeVm& operator=(const FakeVm&) = delete;
@@ -92,7 +61,7 @@ class FakeVm {
     return at;
   }
   uint64_t take_heap(size_t bytes) {
-    uint64_t at = kHeap + heap_used_;
+    uint64_t at = layout.heap_low + heap_used_;
     heap_used_ += (bytes + 7) & ~size_t{7};
     return at;
   }
@@ -140,6 +109,42 @@ class FakeVm {
   uint64_t boot_loader = 0, class_klass = 0;
 
  private:
+  void lay_out(uint64_t heap_low, uint64_t heap_high, int64_t twin_distance) {
+    metadata_ = map();
+    VmLayout& l = layout;
+    l.jdk_major = 25;
+    l.collector = Collector::kSerial;
+    l.compressed_class_pointers = true;
+    l.narrow_klass_base = metadata_;
+    l.klass_layout_helper = 8;
+    l.klass_name = 24;
+    l.klass_secondary_supers = 40;
+    l.klass_java_mirror = 112;
+    l.klass_super = 120;
+    l.klass_class_loader_data = 152;
+    l.cld_class_loader = 8;
+    l.symbol_length = 4;
+    l.symbol_body = 6;
+    l.mirror_klass = 16;
+    l.mirror_oop_size = 24;
+    l.method_const_method = 8;
+    l.method_bytes = 88;
+    l.const_method_constants = 8;
+    l.const_method_flags = 28;
+    l.const_method_code_size = 34;
+    l.const_method_name_index = 36;
+    l.const_method_signature_index = 38;
+    l.const_method_bytes = 56;
+    l.pool_holder = 24;
+    l.pool_length = 60;
+    l.pool_bytes = 72;
+    l.heap_low = heap_low;
+    l.heap_high = heap_high;
+    l.twin_distance = twin_distance;
+    boot_loader = take(16);
+    class_klass = make_klass("java/lang/Class", 0x79, 0);
+  }
+
   static uint64_t map() {
     return reinterpret_cast<uint64_t>(
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
