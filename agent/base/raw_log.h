@@ -1,5 +1,5 @@
-// Messages by write(2) alone: "classaccess: LEVEL: text\n" on standard error or the
-// file of log=LEVEL:FILE. Formatting on the caller's stack, no stdio, no lock.
+// Messages by write(2) alone: "classaccess: text\n" on standard error or the file
+// of log=LEVEL:FILE; the level only decides whether it is said. Formatting on the caller's stack, no stdio, no lock.
 // Context: any thread and signal handler.
 #pragma once
 

@@ -16,7 +16,7 @@
 #include "agent/heap/vm_layout.h"
 #include "agent/hotspot/heap_regions.h"
 #include "agent/hotspot/perf_counters.h"
-#include "agent/jvmti/options.h"
+#include "agent/protect/heap_scope.h"
 
 namespace classaccess {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "agent/base/raw_log.h"
+#include "agent/protect/heap_scope.h"
 
 namespace classaccess {
 
-enum class HeapScope { kAll, kOld, kYoung, kRange };
 enum class ProtectChoice { kAuto, kPkey, kMprotect };
 
 struct Options {
