@@ -73,6 +73,9 @@ const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const Fi
     field->offset =
         field->is_static ? *reinterpret_cast<const uint32_t*>(id + jniid_offset_) : static_cast<uint32_t>(id >> 2);
     (field->is_static ? statics : instance).push_back(field);
+    if (info.is_stack_chunk && strcmp(field->name, "size") == 0) {
+      __atomic_store_n(&layout_->stack_chunk_size, field->offset, __ATOMIC_RELAXED);  // handlers read it
+    }
   }
   auto* set = new FieldSet;
   set->instance_count = static_cast<uint32_t>(instance.size());
@@ -114,18 +117,6 @@ void ClassFields::add_loaded(JNIEnv* jni) {
     add(jni, classes[i]);
     jni->DeleteLocalRef(classes[i]);
   }
-}
-
-int32_t ClassFields::offset_of(jclass klass, const char* name) {
-  jint count = 0;
-  JvmtiMemory<jfieldID> ids(jvmti_);
-  if (jvmti_->GetClassFields(klass, &count, ids.out()) != JVMTI_ERROR_NONE) return -1;
-  for (jint i = 0; i < count; ++i) {
-    JvmtiMemory<char> field(jvmti_);
-    if (jvmti_->GetFieldName(klass, ids[i], field.out(), nullptr, nullptr) != JVMTI_ERROR_NONE) continue;
-    if (strcmp(field.get(), name) == 0) return static_cast<int32_t>(reinterpret_cast<uint64_t>(ids[i]) >> 2);
-  }
-  return -1;
 }
 
 }  // namespace classaccess

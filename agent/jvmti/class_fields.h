@@ -1,4 +1,5 @@
-// Field names and offsets of prepared classes, by JVMTI, published in the class table.
+// Field names and offsets of prepared classes, by JVMTI, published in the class table;
+// StackChunk.size also in the layout.
 //
 // Source of the offsets: the jfieldID encoding, unchanged from 17 to 25
 // (share/runtime/jfieldIDWorkaround.hpp): an instance field's offset is id >> 2; a
@@ -18,7 +19,7 @@ namespace classaccess {
 
 class ClassFields {
  public:
-  void create(jvmtiEnv* jvmti, ClassTable* classes, const VmLayout* layout, uint32_t jniid_offset) {
+  void create(jvmtiEnv* jvmti, ClassTable* classes, VmLayout* layout, uint32_t jniid_offset) {
     jvmti_ = jvmti;
     classes_ = classes;
     layout_ = layout;
@@ -32,9 +33,6 @@ class ClassFields {
   // All classes loaded so far.
   void add_loaded(JNIEnv* jni);
 
-  // Offset of an instance field, -1 if the class has none of that name.
-  int32_t offset_of(jclass klass, const char* name);
-
  private:
   // Klass* of a class: its mirror holds it. 0 for primitives.
   uint64_t klass_of_mirror(jclass mirror) const;
@@ -42,7 +40,7 @@ class ClassFields {
 
   jvmtiEnv* jvmti_ = nullptr;
   ClassTable* classes_ = nullptr;
-  const VmLayout* layout_ = nullptr;
+  VmLayout* layout_ = nullptr;
   uint32_t jniid_offset_ = 0;
   std::atomic<uint32_t> next_field_id_{1};
 };

@@ -1,5 +1,6 @@
 // The agent's entry points and JVMTI callbacks; they forward to the Recording.
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <jvmti.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "agent/base/raw_log.h"
+#include "agent/jvmti/events.h"
 #include "agent/jvmti/options.h"
 #include "agent/jvmti/recording.h"
 
@@ -38,6 +40,46 @@ jint refuse(const std::string& message) {
   raw_log(LogLevel::kError, "%s", message.c_str());
   return JNI_ERR;
 }
+
+// The file of log=LEVEL:FILE.
+class LogFile {
+ public:
+  // Empty string or the reason.
+  std::string open(const Options& options) {
+    if (options.log_file.empty()) {
+      set_log(options.log_level, 2);
+      return "";
+    }
+    const char* path = options.log_file.c_str();
+    int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
+    int fd = ::open(path, flags | O_CREAT | O_EXCL, 0666);
+    created_ = fd >= 0;
+    if (fd < 0 && errno == EEXIST) fd = ::open(path, flags | O_CREAT, 0666);
+    if (fd < 0) return "option 'log': cannot write '" + options.log_file + "': " + strerror(errno);
+    set_log(options.log_level, fd);
+    fd_ = fd;
+    return "";
+  }
+
+  // The start is refused: a file that was there gets the message too, one that was not
+  // is taken away; the message itself goes to standard error.
+  jint refuse(const Options& options, const std::string& message) {
+    if (fd_ >= 0) {
+      if (created_) {
+        unlink(options.log_file.c_str());
+      } else {
+        classaccess::refuse(message);
+      }
+      set_log(options.log_level, 2);
+      close(fd_);
+    }
+    return classaccess::refuse(message);
+  }
+
+ private:
+  int fd_ = -1;
+  bool created_ = false;
+};
 
 void write_help() {
   std::string help = options_help();
@@ -84,6 +126,8 @@ namespace {
 
 jint load(JavaVM* vm, const char* text) {
   if (g_the_recording != nullptr || other_agent_in_process()) {
+    set_log(LogLevel::kWarn, 2);
+    if (g_the_recording != nullptr) g_the_recording->abandon_if_not_begun();
     return refuse("a recording is active in this JVM already: give -agentpath once");
   }
   Options options;
@@ -93,16 +137,13 @@ jint load(JavaVM* vm, const char* text) {
     write_help();
     _exit(0);
   }
-  int log_fd = 2;
-  if (!options.log_file.empty()) {
-    log_fd = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (log_fd < 0) return refuse("option log: cannot write " + options.log_file + ": " + strerror(errno));
-  }
-  set_log(options.log_level, log_fd);
+  LogFile log;
+  problem = log.open(options);
+  if (!problem.empty()) return refuse(problem);
   pin_library();
   auto* recording = new Recording;
   problem = recording->prepare(vm, options);
-  if (!problem.empty()) return refuse(problem);
+  if (!problem.empty()) return log.refuse(options, problem);
   g_the_recording = recording;
   return JNI_OK;
 }

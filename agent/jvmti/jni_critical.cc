@@ -1,5 +1,7 @@
 #include "agent/jvmti/jni_critical.h"
 
+#include <atomic>
+
 #include "agent/base/counters.h"
 #include "agent/fault/fault_handler.h"
 #include "agent/jvmti/jvmti_memory.h"
@@ -12,6 +14,7 @@ namespace {
 
 jniNativeInterface g_original;
 AccessPath* g_access = nullptr;
+std::atomic<bool> g_installed{false};
 
 bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 
@@ -22,7 +25,7 @@ uint64_t to_number(const void* pointer) { return reinterpret_cast<uint64_t>(poin
 // recorded any more: Release cannot know.
 void* hand_out(void* elements, Op op, const void* caller) {
   uint64_t address = to_number(elements);
-  if (elements == nullptr || !g_armed.in_range(address)) return elements;
+  if (!g_installed.load(std::memory_order_relaxed) || !g_committed.armed(address)) return elements;
   ThreadState* thread = FaultHandler::this_thread();
   if (recording() && g_armed.armed(address) && t_agent_depth == 0 && thread != nullptr &&
       thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
@@ -69,7 +72,14 @@ bool install_jni_critical(jvmtiEnv* jvmti, AccessPath* access) {
   table.get()->ReleasePrimitiveArrayCritical = release_array;
   table.get()->GetStringCritical = get_string;
   table.get()->ReleaseStringCritical = release_string;
-  return jvmti->SetJNIFunctionTable(table.get()) == JVMTI_ERROR_NONE;
+  g_installed.store(true, std::memory_order_relaxed);
+  if (jvmti->SetJNIFunctionTable(table.get()) == JVMTI_ERROR_NONE) return true;
+  g_installed.store(false, std::memory_order_relaxed);
+  return false;
+}
+
+void restore_jni_critical(jvmtiEnv* jvmti) {
+  if (g_installed.exchange(false, std::memory_order_relaxed)) jvmti->SetJNIFunctionTable(&g_original);
 }
 
 }  // namespace classaccess

@@ -4,9 +4,9 @@
 // with EFAULT, and every byte a native library touches would trap. The twin is never
 // closed, so the pointer is translated, and the whole array is recorded as one access.
 // Release translates it back before it calls the original: 25 computes the string's
-// object from it. Pointers outside the armed ranges (-Xcheck:jni's copies) pass
-// unchanged.
-// Context: install: VMInit. The replaced functions run on the calling thread.
+// object from it. Pointers that are not in committed heap (-Xcheck:jni's copies)
+// pass unchanged.
+// Context: install, restore: VMInit. The replaced functions run on the calling thread.
 #pragma once
 
 #include <jvmti.h>
@@ -18,5 +18,9 @@ namespace classaccess {
 // Replaces the four functions in the JNI function table of every thread. False if the
 // JVM refuses. `access` outlives the process's JNI calls.
 bool install_jni_critical(jvmtiEnv* jvmti, AccessPath* access);
+
+// The start failed later on: the original functions again, and nothing is translated
+// any more. Does nothing if they were not replaced.
+void restore_jni_critical(jvmtiEnv* jvmti);
 
 }  // namespace classaccess

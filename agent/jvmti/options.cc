@@ -169,8 +169,7 @@ const Row kRows[] = {
     {"events", "N|all|off", "1000000", "accesses kept as single rows; counts stay exact for all", false, set_events},
     {"values", "on|off", "off", "keep the value loaded or stored", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->values); }},
-    {"protect", "auto|pkey|mprotect", "auto", "how pages are closed", false,
-     set_protect},
+    {"protect", "auto|pkey|mprotect", "auto", "how pages are closed", false, set_protect},
     {"twin", "auto|on", "auto", "accesses on the second view of the heap (off: not available in this build)", false,
      [](const Items& items, Options*) {
        return accept_only(items[0], {"auto", "on"}, {"off"});

@@ -1,6 +1,7 @@
 #include "agent/jvmti/recording.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,12 +10,15 @@
 
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/fault/java_thread.h"
 #include "agent/heap/object_header.h"
 #include "agent/hotspot/layout_probe.h"
+#include "agent/jvmti/events.h"
+#include "agent/jvmti/failed_start.h"
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/protect/armed_pages.h"
@@ -28,8 +32,6 @@
 
 namespace classaccess {
 
-void set_event_callbacks(jvmtiEnv* jvmti);  // entry.cc
-
 namespace {
 
 // In a forked child there is no writer; the heap itself is not inherited.
@@ -38,6 +40,15 @@ void in_forked_child() {
   g_recording.store(RecordingState::kClosed, std::memory_order_relaxed);
   if (g_writer_of_process != nullptr) g_writer_of_process->forget_in_child();
 }
+
+std::string heap_range_text(uint64_t low, uint64_t high) {
+  char text[48];
+  snprintf(text, sizeof(text), "%lx-%lx", low, high);
+  return text;
+}
+
+Recording* g_prepared = nullptr;
+void at_process_end() { g_prepared->abandon_if_not_begun(); }
 
 }  // namespace
 
@@ -54,7 +65,7 @@ std::string Recording::check_flags() const {
 std::string Recording::take_steps() {
   for (const std::string& item : options_.classes) {
     std::string problem = patterns_.add(item);
-    if (!problem.empty()) return "option classes: `" + item + "`: " + problem;
+    if (!problem.empty()) return "option 'classes': `" + item + "`: " + problem;
   }
   std::string problem = vm_.load();
   if (problem.empty()) problem = probe_layout(&layout_, vm_);
@@ -62,7 +73,7 @@ std::string Recording::take_steps() {
   if (!problem.empty()) return problem;
   bool generation = options_.heap == HeapScope::kOld || options_.heap == HeapScope::kYoung;
   if (generation && (layout_.collector == Collector::kShenandoah || layout_.collector == Collector::kEpsilon)) {
-    return std::string("option heap: ") + collector_name(layout_.collector) +
+    return std::string("option 'heap': ") + collector_name(layout_.collector) +
            " has no generations to choose: use `all` or LO-HI";
   }
   tracker_.set_scope(options_.heap);
@@ -74,39 +85,45 @@ std::string Recording::take_steps() {
       !collections_.create(1u << 20)) {
     return "the address space for the tables could not be reserved (ulimit -v?)";
   }
+  max_heap_bytes_ = max_heap_size(vm_);
+  if (max_heap_bytes_ == 0) return "the JVM has no flag MaxHeapSize";
+  jvmtiCapabilities wanted;
+  memset(&wanted, 0, sizeof(wanted));
+  wanted.can_generate_garbage_collection_events = 1;
+  wanted.can_generate_compiled_method_load_events = 1;
+  if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) return "the JVM refuses the capabilities we need";
+  problem = install_heap_mappings(max_heap_bytes_);
+  if (!problem.empty()) return problem;
+  // Last: with overwrite=on it takes an older recording away.
   WriterOptions writer;
   writer.path = expand_path(options_.out, getpid(), time(nullptr));
   writer.overwrite = options_.overwrite;
   writer.max_events = options_.max_events;
   writer.values = options_.values;
   problem = writer_.open(writer);
-  if (!problem.empty()) return problem;
-  max_heap_bytes_ = max_heap_size(vm_);
-  if (max_heap_bytes_ == 0) return "the JVM has no flag MaxHeapSize";
-  return install_heap_mappings(max_heap_bytes_);
+  return problem.empty() ? "" : "option 'out': " + problem;
 }
 
 std::string Recording::prepare(JavaVM* vm, const Options& options) {
   options_ = options;
   if (vm->GetEnv(reinterpret_cast<void**>(&jvmti_), JVMTI_VERSION_11) != JNI_OK) return "the JVM offers no JVMTI 11";
   std::string problem = take_steps();
-  if (problem.empty()) {
-    jvmtiCapabilities wanted;
-    memset(&wanted, 0, sizeof(wanted));
-    wanted.can_generate_garbage_collection_events = 1;
-    wanted.can_generate_compiled_method_load_events = 1;
-    if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) problem = "the JVM refuses the capabilities we need";
-  }
   if (!problem.empty()) {
     remove_heap_mappings();
     writer_.abandon();
     g_gate.release();
     return problem;
   }
+  g_prepared = this;
+  watch_process_end(vm_.anchor(), at_process_end);
   set_event_callbacks(jvmti_);
   jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_INIT, nullptr);
   jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_DEATH, nullptr);
   return "";
+}
+
+void Recording::abandon_if_not_begun() {
+  if (!begun_) writer_.abandon();
 }
 
 std::string Recording::choose_gate() {
@@ -115,7 +132,7 @@ std::string Recording::choose_gate() {
   if (options_.protect != ProtectChoice::kMprotect) {
     refused = g_gate.choose(BackEnd::kPkey);
     if (refused[0] == '\0') return "";
-    if (options_.protect == ProtectChoice::kPkey) return std::string("option protect: no protection key: ") + refused;
+    if (options_.protect == ProtectChoice::kPkey) return std::string("option 'protect': no protection key: ") + refused;
   }
   if (layout_.collector == Collector::kShenandoah) {
     std::string why = refused[0] != '\0' ? std::string(" (no protection key: ") + refused + ")" : "";
@@ -129,7 +146,10 @@ std::string Recording::choose_gate() {
 void Recording::abandon_heap() {
   HeapMappingState heap = heap_mapping_state();
   g_gate.open_all();
-  if (heap.found) g_armed.clear(heap.low, heap.high);
+  if (heap.found) {
+    g_armed.clear(heap.low, heap.high);
+    g_committed.clear(heap.low, heap.high);
+  }
   remove_heap_mappings();
 }
 
@@ -161,6 +181,11 @@ RunInfo Recording::run_info(JNIEnv*) {
 std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   std::string problem = complete_layout(&layout_, vm_);
   if (!problem.empty()) return problem;
+  if (options_.heap == HeapScope::kRange &&
+      (options_.heap_high <= layout_.heap_low || options_.heap_low >= layout_.heap_high)) {
+    return "option 'heap': " + heap_range_text(options_.heap_low, options_.heap_high) +
+           " is outside the heap, which is " + heap_range_text(layout_.heap_low, layout_.heap_high);
+  }
   HeapMappingState heap = heap_mapping_state();
   if (heap.error != 0) return std::string("the heap could not be mapped twice: ") + strerror(heap.error);
   if (!heap.found || layout_.heap_low < heap.low || layout_.heap_high > heap.high) {
@@ -171,12 +196,6 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   uint32_t jniid_offset = static_cast<uint32_t>(vm_.offset("JNIid", "_offset").value_or(0));
   if (jniid_offset == 0) return "vmStructs lacks JNIid::_offset";
   fields_.create(jvmti_, &classes_, &layout_, jniid_offset);
-  if (jclass chunk = jni->FindClass("jdk/internal/vm/StackChunk"); chunk != nullptr) {
-    int32_t offset = fields_.offset_of(chunk, "size");
-    if (offset > 0) layout_.stack_chunk_size = static_cast<uint32_t>(offset);
-    jni->DeleteLocalRef(chunk);
-  }
-  jni->ExceptionClear();  // no such class before 21
   problem = regions_.create(vm_, layout_);
   if (!problem.empty()) return problem;
   resolver_.create(&classes_, &starts_, &layout_);
@@ -248,12 +267,15 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
 void Recording::begin(JNIEnv* jni, jthread current) {
   std::string problem = begin_steps(jni, current);
   if (problem.empty()) {
-    if (log_enabled(LogLevel::kDebug)) raw_log(LogLevel::kDebug, "layout:\n%s", dump_layout(layout_).c_str());
+    if (!log_enabled(LogLevel::kDebug)) return;
+    std::istringstream layout(dump_layout(layout_));
+    for (std::string line; std::getline(layout, line);) raw_log(LogLevel::kDebug, "layout: %s", line.c_str());
     return;
   }
   raw_log(LogLevel::kError, "%s; the program runs untraced", problem.c_str());
   begun_ = false;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
+  restore_jni_critical(jvmti_);
   FaultHandler::stop();
   abandon_heap();
   writer_.abandon();
@@ -262,10 +284,13 @@ void Recording::begin(JNIEnv* jni, jthread current) {
 void Recording::end() {
   if (!begun_) return;
   AgentScope scope;
-  g_recording.store(RecordingState::kClosed, std::memory_order_release);
+  // Closed already if the disk was full.
+  RecordingState on = RecordingState::kOn;
+  g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel);
   // Keys open as each thread traps next.
   if (!g_gate.per_thread()) g_gate.open_all();
   writer_.stop();
+  g_recording.store(RecordingState::kClosed, std::memory_order_release);
   scope.leave(false);
   report_unmatched_patterns();
 }
@@ -293,7 +318,10 @@ void Recording::gc_started() {
 void Recording::gc_finished() {
   if (!begun_) return;
   tracker_.finished();
-  if (g_recording.load(std::memory_order_relaxed) == RecordingState::kOn) g_gate.close_all();
+  if (g_recording.load(std::memory_order_acquire) != RecordingState::kOn) return;
+  g_gate.close_all();
+  // end() may have opened it meanwhile, for good.
+  if (!g_gate.per_thread() && g_recording.load(std::memory_order_acquire) != RecordingState::kOn) g_gate.open_all();
 }
 
 }  // namespace classaccess

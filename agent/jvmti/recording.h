@@ -24,6 +24,9 @@ class Recording {
   // nothing of ours is left behind.
   std::string prepare(JavaVM* vm, const Options& options);
 
+  // The JVM's start failed or the process exits before VMInit: removes the database.
+  void abandon_if_not_begun();
+
   // VMInit: completes the layout, proves the handler, closes the heap for Java
   // threads. On failure says so and lets the application run untraced.
   void begin(JNIEnv* jni, jthread current);

@@ -13,26 +13,47 @@
 namespace classaccess {
 namespace {
 
-void set_name(ThreadState* state, const char* name) {
+// Two threads may name one state: its own at ThreadEnd, and the one that adopts it. An
+// odd version belongs to who made it odd.
+void set_name(ThreadState* state, uint32_t thread_id, const char* name) {
   uint32_t version = state->name_version.load(std::memory_order_relaxed);
-  state->name_version.store(version + 1, std::memory_order_release);
+  while (version % 2 != 0 ||
+         !state->name_version.compare_exchange_weak(version, version + 1, std::memory_order_acq_rel)) {
+    if (version % 2 != 0) {
+      raw_sleep(10000);
+      version = state->name_version.load(std::memory_order_relaxed);
+    }
+  }
   std::atomic_thread_fence(std::memory_order_release);
-  strncpy(state->name, name, sizeof(state->name) - 1);
-  state->name[sizeof(state->name) - 1] = '\0';
-  state->name_version.store(version + 2, std::memory_order_release);
+  bool still_his = state->thread_id == thread_id;
+  if (still_his) {
+    strncpy(state->name, name, sizeof(state->name) - 1);
+    state->name[sizeof(state->name) - 1] = '\0';
+  }
+  state->name_version.store(still_his ? version + 2 : version, std::memory_order_release);
+}
+
+// The class of `object` or the super class of it that has this signature; nullptr if
+// there is none. No class loader is asked: FindClass would call the application's.
+jclass class_named(jvmtiEnv* jvmti, JNIEnv* jni, jobject object, const char* signature) {
+  jclass klass = jni->GetObjectClass(object);
+  while (klass != nullptr) {
+    JvmtiMemory<char> own(jvmti);
+    if (jvmti->GetClassSignature(klass, own.out(), nullptr) == JVMTI_ERROR_NONE && strcmp(own.get(), signature) == 0) {
+      return klass;
+    }
+    jclass super = jni->GetSuperclass(klass);
+    jni->DeleteLocalRef(klass);
+    klass = super;
+  }
+  return nullptr;
 }
 
 // Carriers of virtual threads are jdk.internal.misc.CarrierThread (21 and later).
-bool is_carrier(JNIEnv* jni, jthread thread) {
-  static const char kCarrier[] = "jdk/internal/misc/CarrierThread";
-  jclass carrier = jni->FindClass(kCarrier);
-  if (carrier == nullptr) {
-    jni->ExceptionClear();
-    return false;
-  }
-  bool is = jni->IsInstanceOf(thread, carrier) == JNI_TRUE;
-  jni->DeleteLocalRef(carrier);
-  return is;
+bool is_carrier(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread) {
+  jclass carrier = class_named(jvmti, jni, thread, "Ljdk/internal/misc/CarrierThread;");
+  if (carrier != nullptr) jni->DeleteLocalRef(carrier);
+  return carrier != nullptr;
 }
 
 }  // namespace
@@ -46,14 +67,14 @@ bool Recording::wants(const char* thread_name) const {
 }
 
 void Recording::name_thread(JNIEnv* jni, jthread thread, ThreadState* state) {
+  uint32_t thread_id = state->thread_id;
   jvmtiThreadInfo info;
   memset(&info, 0, sizeof(info));
   if (jvmti_->GetThreadInfo(thread, &info) != JVMTI_ERROR_NONE) return;
-  set_name(state, info.name);
-  if (state->choice.load(std::memory_order_relaxed) == ThreadChoice::kUndecided) {
-    state->choice.store(wants(info.name) ? ThreadChoice::kRecorded : ThreadChoice::kExcluded,
-                        std::memory_order_release);
-  }
+  set_name(state, thread_id, info.name);
+  ThreadChoice undecided = ThreadChoice::kUndecided;
+  state->choice.compare_exchange_strong(undecided, wants(info.name) ? ThreadChoice::kRecorded : ThreadChoice::kExcluded,
+                                        std::memory_order_acq_rel);
   jvmti_->Deallocate(reinterpret_cast<unsigned char*>(info.name));
   if (info.thread_group != nullptr) jni->DeleteLocalRef(info.thread_group);
   if (info.context_class_loader != nullptr) jni->DeleteLocalRef(info.context_class_loader);
@@ -65,7 +86,7 @@ void Recording::thread_started(JNIEnv* jni, jthread thread) {
   ThreadState* state = FaultHandler::adopt_this_thread(true);
   if (state == nullptr) return scope.leave(false);
   name_thread(jni, thread, state);
-  if (layout_.jdk_major >= 21 && is_carrier(jni, thread)) state->kind = ThreadKind::kCarrier;
+  if (layout_.jdk_major >= 21 && is_carrier(jvmti_, jni, thread)) state->kind = ThreadKind::kCarrier;
   bool wanted = state->choice.load(std::memory_order_relaxed) == ThreadChoice::kRecorded;
   // A thread started by an armed one is born armed: every allocation of it was seen.
   if (wanted && !scope.was_armed()) FaultHandler::note_own_tlab();
@@ -82,7 +103,7 @@ void Recording::thread_ended(JNIEnv* jni, jthread thread) {
 }
 
 void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
-  jclass thread_class = jni->FindClass("java/lang/Thread");
+  jclass thread_class = class_named(jvmti_, jni, current, "Ljava/lang/Thread;");
   jfieldID eetop = thread_class != nullptr ? jni->GetFieldID(thread_class, "eetop", "J") : nullptr;
   if (eetop == nullptr) {
     jni->ExceptionClear();
