@@ -4,6 +4,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/gs_base.h"
 #include "agent/heap/object_header.h"
@@ -14,6 +15,9 @@
 #include "agent/x86/string_ops.h"
 
 namespace classaccess {
+
+// Bytes of one record at most: `size` has 32 bits.
+constexpr uint64_t kMaxRun = 1u << 30;
 
 struct AccessPath::Access {
   CachedInstruction* row = nullptr;
@@ -30,7 +34,7 @@ struct AccessPath::Access {
 
 void push_record(ThreadState* thread, const AccessRecord& record) {
   while (!thread->ring.push(record)) {
-    if (g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) {
+    if (g_recording.load(std::memory_order_relaxed) == RecordingState::kClosed) {
       ++thread->counters.dropped;
       return;
     }
@@ -41,11 +45,24 @@ void push_record(ThreadState* thread, const AccessRecord& record) {
   if ((++thread->counters.recorded & 1023) == 0 && thread->ring.pending() > SpscRing::kCapacity / 2) wake_writer();
 }
 
+// Shenandoah evacuates objects on the program's threads, by memcpy: whose copy it is
+// only the caller tells. Libc's copies are leaves, so it is on top of the stack.
+uint64_t AccessPath::vm_caller(uint64_t pc, const CpuState& cpu) const {
+  constexpr int kRsp = 4;
+  auto in_vm = [&](uint64_t at) {
+    return at - layout->libjvm_text_low < layout->libjvm_text_high - layout->libjvm_text_low;
+  };
+  if (layout->collector != Collector::kShenandoah || in_code_cache(pc) || in_vm(pc)) return 0;
+  uint64_t caller = 0;
+  return safe_load(cpu.gpr[kRsp], &caller) && in_vm(caller) ? caller : 0;
+}
+
 uint32_t AccessPath::site_of(CachedInstruction* row, const CpuState& cpu) {
   const Instruction& instruction = row->instruction;
   constexpr int kRbp = 5, kR13 = 13;
   bool interpreted = row->pc - layout->interpreter_low < layout->interpreter_high - layout->interpreter_low;
-  if (!interpreted) {
+  uint64_t caller = vm_caller(row->pc, cpu);
+  if (!interpreted && caller == 0) {
     uint32_t version = row->site_version.load(std::memory_order_acquire);
     uint32_t id = row->site_id;
     CodeSite cached;
@@ -56,8 +73,8 @@ uint32_t AccessPath::site_of(CachedInstruction* row, const CpuState& cpu) {
     if (stable && id != 0 && (cached.nmethod == 0 || code->still_valid(cached))) return id;
   }
   CodeSite site = code->lookup(row->pc, cpu.gpr[kRbp], cpu.gpr[kR13]);
-  uint32_t id = sites->find_or_add(row->pc, site, instruction.bytes, row->fetched);
-  if (!interpreted) {
+  uint32_t id = sites->find_or_add(row->pc, site, instruction.bytes, row->fetched, caller);
+  if (!interpreted && caller == 0) {
     uint32_t version = row->site_version.load(std::memory_order_relaxed);
     // Whoever finds it odd leaves the caching to the other thread.
     if ((version & 1) == 0 &&
@@ -88,6 +105,7 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
   query.java_code = in_code_cache(cpu.rip);
   query.candidates = candidates;
   query.candidate_count = count;
+  query.registers = cpu.gpr;
   access->resolution = resolver->resolve(query, &thread->hints);
   if (access->resolution.kind == Resolution::kPending) access->kind = RecordKind::kPending;
 }
@@ -146,7 +164,7 @@ void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInst
       uint64_t in_object = access.resolution.object + access.resolution.extent - address;
       if (piece > in_object) piece = in_object;
     }
-    if (piece > 0x40000000) piece = 0x40000000;  // `size` has 32 bits
+    if (piece > kMaxRun) piece = kMaxRun;
     access.size = static_cast<uint32_t>(piece);
     record(thread, access);
     address += piece;
@@ -162,6 +180,7 @@ void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, Cached
   access.t_ns = fault.t_ns;
   access.address = fault.address;
   access.op = fault.write ? Op::kStore : Op::kLoad;
+  access.size = 1;  // at least
   resolve(thread, cpu, row->instruction, &access);
   record(thread, access);
 }
@@ -169,7 +188,10 @@ void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, Cached
 // After a store: did it write a header word of a new object?
 void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* access) {
   Resolution& found = access->resolution;
-  bool klass_store = found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
+  // With compact headers the Klass is part of the mark word, which live objects' stores
+  // change too.
+  bool klass_store = found.kind != Resolution::kObject ||
+                     (!layout->compact_headers && access->address == found.object + layout->klass_offset);
   bool length_store = !klass_store && resolver->is_length_store(found, access->address);
   if (!klass_store && !length_store) return;
   // What was resolved before the store rests on the old contents, such as the length
@@ -275,6 +297,13 @@ struct StringContext {
       *below = g_armed.armed_behind(address, kMost) - 1;
       return reinterpret_cast<uint64_t>(g_twin.at(address));
     }
+    if (g_committed.armed(address)) {
+      // Open by the heap= option: as it is, up to the next closed page.
+      uint64_t page = address & ~(ArmedPages::kPageBytes - 1);
+      *below = address - page;
+      *above = page + ArmedPages::kPageBytes - address;
+      return address;
+    }
     if (g_armed.in_range(address)) return 0;
     *below = address < g_armed.low() ? address : address - g_armed.high();
     *above = address < g_armed.low() ? g_armed.low() - address : kMost;
@@ -310,16 +339,27 @@ void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op o
   access.t_ns = monotonic_ns();
   access.address = elements;
   access.op = op;
-  resolve(thread, cpu, row.instruction, &access);
+  // This thread is in native state: a pause may rebuild the marks meanwhile (the array
+  // itself is pinned). Its start is a fixed distance below its first element.
+  for (int i = 0; i < 4; ++i) cpu.gpr[i] = elements - 12 - 4 * static_cast<uint64_t>(i);
+  uint32_t epoch;
+  do {
+    epoch = g_gc_id.load(std::memory_order_acquire);
+    access.op = Op::kLoad;  // a complete object, whatever happens to it
+    resolve(thread, cpu, row.instruction, &access);
+  } while (epoch != g_gc_id.load(std::memory_order_acquire));
   const Resolution& found = access.resolution;
-  access.kind = RecordKind::kAccess;
-  if (found.kind == Resolution::kObject && found.class_info->is_array) {
-    // Without the padding behind the last element.
-    uint64_t length = *reinterpret_cast<const uint32_t*>(g_twin.at(found.object + layout->array_length_offset));
-    access.size = static_cast<uint32_t>(length << log2_element_size(found.class_info->layout_helper));
-    if (access.size == 0) return;
+  access.op = op;
+  if (found.kind != Resolution::kObject || !found.class_info->is_array) return record(thread, access);
+  // Without the padding behind the last element; `size` has 32 bits.
+  uint64_t length = *reinterpret_cast<const uint32_t*>(g_twin.at(found.object + layout->array_length_offset));
+  uint64_t bytes = length << log2_element_size(found.class_info->layout_helper);
+  while (bytes > 0) {
+    access.size = static_cast<uint32_t>(bytes < kMaxRun ? bytes : kMaxRun);
+    record(thread, access);
+    access.address += access.size;
+    bytes -= access.size;
   }
-  record(thread, access);
 }
 
 Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {

@@ -65,6 +65,7 @@ class AccessPath {
   void record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, uint64_t bytes,
                   Op op, uint64_t t_ns);
   void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, const Fault& fault);
+  uint64_t vm_caller(uint64_t pc, const CpuState& cpu) const;
   uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
   bool in_code_cache(uint64_t pc) const { return pc - layout->code_low < layout->code_high - layout->code_low; }
 

@@ -58,19 +58,30 @@ bool recording() { return g_recording.load(std::memory_order_relaxed) == Recordi
 // The single step in flight on this thread. With mprotect, `pages` are the pages that
 // were opened for it.
 struct Step {
-  static constexpr int kMaxPages = 4;  // two operands, each over a page's end
+  static constexpr int kMaxPages = 36;  // a gather's 16 lanes, each over a page's end
   uint64_t pc = 0;
   uint64_t pages[kMaxPages] = {};
   int page_count = 0;
+  uint64_t signal_mask = 0;  // of the interrupted context
 };
 __thread Step t_step __attribute__((tls_model("initial-exec")));
 // ThreadEnd has retired this thread's state: what it still does is not recorded.
 __thread bool t_retired __attribute__((tls_model("initial-exec")));
 
+constexpr uint64_t signal_bit(int signal) { return 1ull << (signal - 1); }
+constexpr uint64_t kAsynchronous =
+    ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP));
+
+// The kernel's sigset_t of a frame: its first 8 bytes.
+uint64_t& kernel_mask(ucontext_t* uc) { return *reinterpret_cast<uint64_t*>(&uc->uc_sigmask); }
+
 void open_for_step(uint64_t address) {
-  if (g_gate.per_thread() || t_step.page_count == Step::kMaxPages) return;
+  if (g_gate.per_thread()) return;
   uint64_t page = address & ~(ArmedPages::kPageBytes - 1);
-  t_step.pages[t_step.page_count++] = page;
+  // Open already: another thread's step has closed it meanwhile.
+  bool known = false;
+  for (int i = 0; i < t_step.page_count; ++i) known |= t_step.pages[i] == page;
+  if (!known && t_step.page_count < Step::kMaxPages) t_step.pages[t_step.page_count++] = page;
   g_gate.open_page(page);
   count(g_counters.windows);
 }
@@ -78,6 +89,9 @@ void open_for_step(uint64_t address) {
 void begin_step(uint64_t pc, uint64_t address, ucontext_t* uc) {
   t_step.pc = pc;
   t_step.page_count = 0;
+  // A handler of the program's must not come between and start a step of its own.
+  t_step.signal_mask = kernel_mask(uc);
+  kernel_mask(uc) |= kAsynchronous;
   uc->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
   g_gate.pass_in_frame(uc);
   open_for_step(address);
@@ -85,6 +99,7 @@ void begin_step(uint64_t pc, uint64_t address, ucontext_t* uc) {
 
 void end_step(ucontext_t* uc) {
   t_step.pc = 0;
+  kernel_mask(uc) = t_step.signal_mask;
   uc->uc_mcontext.gregs[REG_EFL] &= ~static_cast<greg_t>(kTrapFlag);
   for (int i = 0; i < t_step.page_count; ++i) g_gate.close_page(t_step.pages[i]);
   t_step.page_count = 0;
@@ -189,10 +204,11 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
 // The next handler may read the heap: the kernel has closed the key for this one, and
 // with mprotect what it reads is not the program's.
 void chain(const SignalChain& next, siginfo_t* info, void* context) {
-  ++t_agent_depth;
+  bool keys = g_gate.per_thread();
+  if (!keys) ++t_agent_depth;
   if (g_key.allocated()) g_key.allow_here();
   next.chain(info, context);
-  --t_agent_depth;
+  if (!keys) --t_agent_depth;
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -299,8 +315,14 @@ void FaultHandler::note_own_tlab() {
   uint64_t tlab = thread->hints.java_thread + layout.java_thread_tlab;
   uint64_t start = 0, top = 0;
   if (safe_load(tlab + layout.tlab_start, &start) && safe_load(tlab + layout.tlab_top, &top) && start != 0) {
+    // In native state a collection may run meanwhile; what was marked then may be anything.
+    uint32_t epoch = g_gc_id.load(std::memory_order_acquire);
     g_access->resolver->walk(start, top, nullptr, nullptr);
-    thread->hints.tlab_floor = top;
+    if (epoch == g_gc_id.load(std::memory_order_acquire)) {
+      thread->hints.tlab_floor = top;
+    } else {
+      g_access->resolver->forget(start, top);
+    }
   }
 }
 

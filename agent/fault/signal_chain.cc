@@ -65,7 +65,8 @@ void SignalChain::chain(siginfo_t* info, void* context) const {
     KernelAction standard = previous_;
     standard.handler = reinterpret_cast<void*>(SIG_DFL);
     raw_syscall(SYS_rt_sigaction, signal_, reinterpret_cast<long>(&standard), 0, kMaskBytes);
-    if (info->si_code <= 0) {
+    // A sent signal, and a trap (whose PC is already behind it), would not come again.
+    if (info->si_code <= 0 || signal_ == SIGTRAP) {
       raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), raw_syscall(SYS_gettid), signal_);
     }
     return;

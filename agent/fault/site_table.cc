@@ -24,14 +24,16 @@ bool SiteTable::create() {
   return rows_.create(kSlots / 2);
 }
 
-uint32_t SiteTable::find_or_add(uint64_t pc, const CodeSite& code, const uint8_t* bytes, uint8_t length) {
+uint32_t SiteTable::find_or_add(uint64_t pc, const CodeSite& code, const uint8_t* bytes, uint8_t length,
+                                uint64_t caller_pc) {
   uint32_t method_id = code.method != nullptr ? code.method->id : 0;
-  uint64_t hash = mix(pc ^ (static_cast<uint64_t>(method_id) << 40) ^
+  uint64_t hash = mix(pc ^ (caller_pc << 16) ^ (static_cast<uint64_t>(method_id) << 40) ^
                       (static_cast<uint64_t>(static_cast<uint32_t>(code.bci)) << 20) ^
                       (static_cast<uint64_t>(static_cast<uint32_t>(code.compile_id)) << 32));
   auto same = [&](const SiteInfo& row) {
-    return row.pc == pc && row.method_id == method_id && row.bci == code.bci && row.compile_id == code.compile_id &&
-           row.kind == code.kind && row.length == length && memcmp(row.bytes, bytes, length) == 0;
+    return row.pc == pc && row.caller_pc == caller_pc && row.method_id == method_id && row.bci == code.bci &&
+           row.compile_id == code.compile_id && row.kind == code.kind && row.length == length &&
+           memcmp(row.bytes, bytes, length) == 0;
   };
   uint32_t mine = 0;
   for (uint32_t probe = 0; probe < kSlots; ++probe) {
@@ -51,6 +53,7 @@ uint32_t SiteTable::find_or_add(uint64_t pc, const CodeSite& code, const uint8_t
         row.bytecode = code.bytecode;
         memcpy(row.bytes, bytes, length);
         row.pc = pc;
+        row.caller_pc = caller_pc;
         row.method_id = method_id;
         row.bci = code.bci;
         row.compile_id = code.compile_id;

@@ -33,7 +33,7 @@ class SiteTable {
   bool create();
 
   // The id of this site, made if need be; 0 when the table is full.
-  uint32_t find_or_add(uint64_t pc, const CodeSite& code, const uint8_t* bytes, uint8_t length);
+  uint32_t find_or_add(uint64_t pc, const CodeSite& code, const uint8_t* bytes, uint8_t length, uint64_t caller_pc = 0);
 
   const SiteInfo& row(uint32_t id) const { return rows_.row(id); }
   uint32_t end() const { return rows_.end(); }

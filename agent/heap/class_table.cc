@@ -65,7 +65,7 @@ ClassInfo* ClassTable::search(uint64_t klass, uint64_t name_symbol, uint64_t loa
     uint32_t id = slot.id.load(std::memory_order_acquire);
     if (id == 0 || id == kDead) continue;
     ClassInfo& row = rows_.row(id);
-    if (row.name_symbol == name_symbol && row.loader_data == loader_data) return &row;
+    if (row.name_symbol == name_symbol && row.loader_data == loader_data && same_shape(klass, row)) return &row;
   }
   return nullptr;
 }
@@ -123,14 +123,23 @@ ClassInfo* ClassTable::claim(uint64_t klass, const Identity& identity, uint32_t 
     // Another thread's, or (its handler interrupted itself here) this thread's.
     ClassInfo* row = wait_for(slot);
     if (row == nullptr) return nullptr;
-    if (row->name_symbol == identity.name_symbol && row->loader_data == identity.loader_data) return row;
+    if (row->name_symbol == identity.name_symbol && row->loader_data == identity.loader_data &&
+        row->layout_helper == identity.layout_helper) {
+      return row;
+    }
   }
   count(g_counters.table_full);
   return nullptr;
 }
 
+// A class of the same name may be loaded anew where the old one was unloaded.
+bool ClassTable::same_shape(uint64_t klass, const ClassInfo& row) const {
+  int32_t layout_helper;
+  return safe_load(klass + layout_->klass_layout_helper, &layout_helper) && layout_helper == row.layout_helper;
+}
+
 ClassInfo* ClassTable::wait_for(const Slot& slot) {
-  for (int round = 0; round < 64; ++round) {
+  for (int round = 0; round < kWaitRounds; ++round) {
     uint32_t id = slot.id.load(std::memory_order_acquire);
     if (id == kDead) return nullptr;
     if (id != 0) return &rows_.row(id);

@@ -96,6 +96,7 @@ class ClassTable {
   void fill(ClassInfo* row, uint64_t klass, const Identity& identity);
   ClassInfo* search(uint64_t klass, uint64_t name_symbol, uint64_t loader_data);
   ClassInfo* wait_for(const Slot& slot);
+  bool same_shape(uint64_t klass, const ClassInfo& row) const;
   bool read_identity(uint64_t klass, Identity* identity) const;
   bool mirror_agrees(uint64_t klass) const;
   bool is_selected(uint64_t klass, const ClassInfo& row) const;

@@ -2,12 +2,11 @@
 // Context: signal handler and any thread; safe loads only.
 #pragma once
 
-#include <sys/syscall.h>
-
 #include <cstdint>
 #include <string_view>
 
 #include "agent/base/safe_load.h"
+#include "agent/base/wake.h"
 #include "agent/heap/vm_layout.h"
 
 namespace classaccess {
@@ -54,13 +53,12 @@ class SafeBytes {
   uint32_t have_ = 0;
 };
 
-// One round of a bounded wait for another thread.
+// One round of a bounded wait for another thread, which may have been preempted: about
+// 100 ms in all. Longer only if it is this very thread, interrupted while it held the row.
+constexpr int kWaitRounds = 1000;
 inline void pause_briefly(int round) {
-  for (int i = 0; i < 256; ++i) __builtin_ia32_pause();
-  if (round > 2) {
-    long result;
-    asm volatile("syscall" : "=a"(result) : "0"(static_cast<long>(SYS_sched_yield)) : "rcx", "r11", "memory");
-  }
+  for (int i = 0; i < 64; ++i) __builtin_ia32_pause();
+  if (round > 2) raw_sleep(100000);
 }
 
 }  // namespace classaccess

@@ -76,7 +76,7 @@ MethodInfo* MethodTable::find_or_add(uint64_t method) {
     }
     if (key != method) continue;
     uint32_t id = 0;
-    for (int round = 0; round < 64 && (id = slot.id.load(std::memory_order_acquire)) == 0; ++round) {
+    for (int round = 0; round < kWaitRounds && (id = slot.id.load(std::memory_order_acquire)) == 0; ++round) {
       pause_briefly(round);
     }
     if (id == 0 || id == kDead) return nullptr;

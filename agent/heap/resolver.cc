@@ -68,6 +68,18 @@ bool Resolver::in_own_tlab(uint64_t address, const ResolverHints& hints) const {
   return address >= (has_floor ? hints.tlab_floor : start) && address < top;
 }
 
+// An object that the instruction's operand, or else any register, points at. JIT and
+// interpreter code keeps it there though the operand's base is a computed address.
+bool Resolver::accept_register(const ResolveQuery& query, Resolution* out) {
+  for (int i = 0; i < query.candidate_count; ++i) {
+    if (accept(query.candidates[i], query.address, true, out)) return true;
+  }
+  for (int i = 0; query.registers != nullptr && i < 16; ++i) {
+    if (accept(query.registers[i], query.address, true, out)) return true;
+  }
+  return false;
+}
+
 Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   const uint64_t address = query.address;
   Resolution found;
@@ -109,10 +121,10 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
     found.kind = Resolution::kPending;
     return found;
   }
-  if (query.java_code || !store) {
-    for (int i = 0; i < query.candidate_count; ++i) {
-      if (accept(query.candidates[i], address, true, &found)) return finish(found, address, hints);
-    }
+  // Shenandoah moves objects while the program runs: there a missing mark says nothing
+  // about a store of the VM's either.
+  if (query.java_code || !store || layout_->collector == Collector::kShenandoah) {
+    if (accept_register(query, &found)) return finish(found, address, hints);
   }
   found.kind = store ? Resolution::kPending : Resolution::kUnknown;
   return found;

@@ -44,6 +44,7 @@ struct ResolveQuery {
   bool java_code = false;                // the PC is in the code cache
   const uint64_t* candidates = nullptr;  // possible object starts from registers
   int candidate_count = 0;
+  const uint64_t* registers = nullptr;  // all 16, or null: the last resort
 };
 
 class Resolver {
@@ -71,8 +72,12 @@ class Resolver {
   // thread's open TLAB (returns the next address to parse, or the same).
   uint64_t walk(uint64_t from, uint64_t top, uint64_t (*skip)(uint64_t at, void* context), void* context);
 
+  // The marks of [low, high) are not to be trusted.
+  void forget(uint64_t low, uint64_t high) { starts_->clear_range(low, high); }
+
  private:
   bool accept(uint64_t object, uint64_t address, bool check_mark, Resolution* out);
+  bool accept_register(const ResolveQuery& query, Resolution* out);
   Resolution finish(Resolution found, uint64_t address, ResolverHints* hints);
   bool in_own_tlab(uint64_t address, const ResolverHints& hints) const;
 

@@ -161,7 +161,8 @@ void HeapTracker::rebuild(bool full) {
     if (kept) from = was->top;
     starts_->clear_range(from, now.end);
     if (now.kind == Kind::kFree || from >= now.top) continue;
-    if (now.kind == Kind::kEden && layout_->collector == Collector::kG1) continue;
+    // It may hold a block that is not initialised yet, with the old contents in it.
+    if (now.kind == Kind::kEden) continue;
     resolver_->walk(from, now.top, nullptr, nullptr);
     count(g_counters.heap_walks);
   }

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace classaccess {
@@ -50,7 +51,7 @@ class HeapGate {
 
  private:
   BackEnd back_end_ = BackEnd::kPkey;
-  bool closed_ = false;  // mprotect: pages are PROT_NONE now
+  std::atomic<bool> closed_{false};  // mprotect: pages are PROT_NONE now
 };
 
 extern HeapGate g_gate;
