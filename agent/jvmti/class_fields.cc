@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "agent/base/raw_log.h"
+#include "agent/base/safe_load.h"
+#include "agent/base/wake.h"
 #include "agent/heap/object_header.h"
 #include "agent/jvmti/jvmti_memory.h"
 
@@ -40,11 +42,23 @@ const FieldInfo* const* to_array(std::vector<const FieldInfo*>* fields) {
 
 uint64_t ClassFields::klass_of_mirror(jclass mirror) const {
   // A local reference is the address of a slot that holds the oop (share/runtime/jniHandles.hpp);
-  // its low bits tag other kinds of reference.
-  uint64_t oop = *reinterpret_cast<const uint64_t*>(reinterpret_cast<uint64_t>(mirror) & ~7ull);
-  uint64_t klass = 0;
-  safe_load(twin_address(*layout_, oop) + static_cast<uint64_t>(layout_->mirror_klass), &klass);
-  return klass;
+  // its low bits tag other kinds of reference. This thread is in native code: a collection
+  // does not wait for it, and may move the mirror between the two loads.
+  const auto* slot = reinterpret_cast<const uint64_t*>(reinterpret_cast<uint64_t>(mirror) & ~7ull);
+  for (int tries = 0; tries < 20000; ++tries) {
+    uint32_t finished = finished_.load(std::memory_order_acquire);
+    if (started_.load(std::memory_order_acquire) == finished) {
+      uint64_t oop = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+      uint64_t klass = 0;
+      bool read = safe_load(twin_address(*layout_, oop) + static_cast<uint64_t>(layout_->mirror_klass), &klass);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (__atomic_load_n(slot, __ATOMIC_ACQUIRE) == oop && started_.load(std::memory_order_acquire) == finished) {
+        return read ? klass : 0;
+      }
+    }
+    raw_sleep(50000);
+  }
+  return 0;
 }
 
 const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const FieldSet* super_fields) {
@@ -85,28 +99,63 @@ const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const Fi
   return set;
 }
 
-void ClassFields::add(JNIEnv* jni, jclass klass) {
+bool ClassFields::try_add(JNIEnv* jni, jclass klass) {
   uint64_t address = klass_of_mirror(klass);
-  if (address == 0) return;
-  ClassInfo* info = classes_->find_or_add(address);
-  if (info == nullptr || info->is_array || info->fields.load(std::memory_order_acquire) != nullptr) return;
+  ClassInfo* info = address != 0 ? classes_->find_or_add(address) : nullptr;
+  if (info == nullptr) return false;
+  if (info->is_array || info->fields.load(std::memory_order_acquire) != nullptr) return true;
   jint status = 0;
-  if (jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE || (status & JVMTI_CLASS_STATUS_PREPARED) == 0) return;
+  if (jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE) return false;
+  if ((status & JVMTI_CLASS_STATUS_PREPARED) == 0) return true;
   const FieldSet* super_fields = nullptr;
-  if (info->super_id != 0) {
-    ClassInfo& super = classes_->row(info->super_id);
-    super_fields = super.fields.load(std::memory_order_acquire);
-    if (super_fields == nullptr) {
-      jclass super_class = jni->GetSuperclass(klass);
-      if (super_class != nullptr) {
-        add(jni, super_class);
-        jni->DeleteLocalRef(super_class);
-        super_fields = super.fields.load(std::memory_order_acquire);
-      }
-    }
+  if (jclass super_class = jni->GetSuperclass(klass); super_class != nullptr) {
+    uint64_t super_address = try_add(jni, super_class) ? klass_of_mirror(super_class) : 0;
+    jni->DeleteLocalRef(super_class);
+    ClassInfo* super = super_address != 0 ? classes_->find(super_address) : nullptr;
+    if (super != nullptr) super_fields = super->fields.load(std::memory_order_acquire);
+    if (super_fields == nullptr) return false;  // ours would lack the inherited ones for good
   }
   const FieldSet* fields = build(klass, *info, super_fields);
-  if (fields != nullptr) info->fields.store(fields, std::memory_order_release);
+  if (fields == nullptr) return false;
+  // Another thread may have been faster with a super class; its ids stay.
+  const FieldSet* none = nullptr;
+  info->fields.compare_exchange_strong(none, fields, std::memory_order_acq_rel);
+  return true;
+}
+
+void ClassFields::add(JNIEnv* jni, jclass klass) {
+  if (!try_add(jni, klass) && !try_add(jni, klass)) remember(jni, klass, 0);
+}
+
+void ClassFields::remember(JNIEnv* jni, jclass klass, int tries) {
+  if (tries == kMaxTries) {
+    JvmtiMemory<char> signature(jvmti_);
+    bool named = jvmti_->GetClassSignature(klass, signature.out(), nullptr) == JVMTI_ERROR_NONE;
+    raw_log(LogLevel::kInfo, "the fields of %s could not be read", named ? signature.get() : "a class");
+    return;
+  }
+  jweak weak = jni->NewWeakGlobalRef(klass);
+  if (weak == nullptr) return jni->ExceptionClear();
+  std::lock_guard lock(mutex_);
+  pending_.push_back({weak, tries});
+  pending_count_.store(pending_.size(), std::memory_order_release);
+}
+
+void ClassFields::retry(JNIEnv* jni) {
+  if (pending_count_.load(std::memory_order_acquire) == 0) return;
+  std::vector<Pending> pending;
+  {
+    std::lock_guard lock(mutex_);
+    pending.swap(pending_);
+    pending_count_.store(0, std::memory_order_release);
+  }
+  for (const Pending& one : pending) {
+    auto klass = static_cast<jclass>(jni->NewLocalRef(one.klass));
+    jni->DeleteWeakGlobalRef(one.klass);
+    if (klass == nullptr) continue;  // unloaded
+    if (!try_add(jni, klass)) remember(jni, klass, one.tries + 1);
+    jni->DeleteLocalRef(klass);
+  }
 }
 
 void ClassFields::add_loaded(JNIEnv* jni) {

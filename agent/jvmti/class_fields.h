@@ -11,6 +11,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <vector>
 
 #include "agent/heap/class_table.h"
 #include "agent/heap/vm_layout.h"
@@ -27,15 +29,33 @@ class ClassFields {
   }
 
   // Enters the class and publishes its fields, its super classes' first. Does nothing
-  // for arrays, primitives, classes not prepared, or ones that have their fields.
+  // for arrays, classes not prepared, or ones that have their fields. A class that cannot
+  // be read now (a long collection) is remembered for retry().
   void add(JNIEnv* jni, jclass klass);
+
+  // Once more what could not be read; at every event with a JNIEnv.
+  void retry(JNIEnv* jni);
 
   // All classes loaded so far.
   void add_loaded(JNIEnv* jni);
 
+  // The VM thread, inside the pause: mirrors move between the two.
+  void collection_started() { started_.fetch_add(1, std::memory_order_acq_rel); }
+  void collection_finished() { finished_.store(started_.load(std::memory_order_relaxed), std::memory_order_release); }
+
  private:
-  // Klass* of a class: its mirror holds it. 0 for primitives.
+  struct Pending {
+    jweak klass;
+    int tries;
+  };
+  static constexpr int kMaxTries = 100;
+
+  // Klass* of a class: its mirror holds it. 0 if it cannot be read. Waits for a
+  // collection's end, at most a second.
   uint64_t klass_of_mirror(jclass mirror) const;
+  // False: to be tried again.
+  bool try_add(JNIEnv* jni, jclass klass);
+  void remember(JNIEnv* jni, jclass klass, int tries);
   const FieldSet* build(jclass klass, const ClassInfo& info, const FieldSet* super_fields);
 
   jvmtiEnv* jvmti_ = nullptr;
@@ -43,6 +63,10 @@ class ClassFields {
   VmLayout* layout_ = nullptr;
   uint32_t jniid_offset_ = 0;
   std::atomic<uint32_t> next_field_id_{1};
+  std::atomic<uint32_t> started_{0}, finished_{0};  // collections; equal: none is running
+  std::mutex mutex_;
+  std::vector<Pending> pending_;
+  std::atomic<size_t> pending_count_{0};
 };
 
 }  // namespace classaccess

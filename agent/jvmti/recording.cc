@@ -306,18 +306,21 @@ void Recording::report_unmatched_patterns() const {
 void Recording::class_prepared(JNIEnv* jni, jclass klass) {
   if (!begun_) return;
   AgentScope scope;
+  fields_.retry(jni);
   fields_.add(jni, klass);
 }
 
 void Recording::gc_started() {
   if (!begun_) return;
   if (!g_gate.per_thread()) g_gate.open_all();
+  fields_.collection_started();
   tracker_.started();
 }
 
 void Recording::gc_finished() {
   if (!begun_) return;
   tracker_.finished();
+  fields_.collection_finished();
   if (g_recording.load(std::memory_order_acquire) != RecordingState::kOn) return;
   g_gate.close_all();
   // end() may have opened it meanwhile, for good.

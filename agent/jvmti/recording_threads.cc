@@ -83,6 +83,7 @@ void Recording::name_thread(JNIEnv* jni, jthread thread, ThreadState* state) {
 void Recording::thread_started(JNIEnv* jni, jthread thread) {
   if (!begun_ || g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) return;
   AgentScope scope;
+  fields_.retry(jni);
   ThreadState* state = FaultHandler::adopt_this_thread(true);
   if (state == nullptr) return scope.leave(false);
   name_thread(jni, thread, state);
@@ -96,6 +97,7 @@ void Recording::thread_started(JNIEnv* jni, jthread thread) {
 void Recording::thread_ended(JNIEnv* jni, jthread thread) {
   if (!begun_) return;
   AgentScope scope;
+  fields_.retry(jni);
   if (ThreadState* state = FaultHandler::this_thread(); state != nullptr) name_thread(jni, thread, state);
   FaultHandler::retire_this_thread();
   scope.leave(false);

@@ -148,5 +148,27 @@ TEST_F(StartTest, ApplicationsLoaderIsNotAsked) {
   }
 }
 
+// Classes are entered while collections run and move their mirrors: no event waits for
+// ever, and each class has its own and its inherited fields.
+TEST_F(StartTest, FieldsAreKnownWhileCollectionsRun) {
+  const int kLoaders = 40;
+  for (const JavaRun& run_of : {JavaRun{oldest_jdk(), {"-XX:+UseSerialGC", "-Xmx64m"}, {}, {}, "", 180},
+                                JavaRun{newest_jdk(), {"-XX:+UseParallelGC", "-Xmx64m"}, {}, {}, "", 180}}) {
+    JavaRun java = run_of;
+    java.agent_options = "classes=start.Made,out=out.db,overwrite=on";
+    java.program = {"start.Loaders", std::to_string(kLoaders)};
+    expect_done(run(java));
+    Database db(path("out.db"), true);
+    EXPECT_GT(db.integer("SELECT count(*) FROM gc"), 10) << java.jdk;
+    for (const std::string field : {"own", "inherited"}) {
+      EXPECT_EQ(db.integer("SELECT sum(a.count) FROM access_count a JOIN field f ON f.id = a.field_id WHERE "
+                           "a.op = 'store' AND a.part = 'field' AND f.name = '" +
+                           field + "'"),
+                kLoaders)
+          << java.jdk << " " << field;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace classaccess
