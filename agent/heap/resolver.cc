@@ -8,6 +8,8 @@ namespace {
 
 // Starts that turned out stale before we give up looking further down.
 constexpr int kMaxStaleStarts = 8;
+// How far below an address Shenandoah's unmarked copies are looked for.
+constexpr uint64_t kScanBytes = 4096;
 
 template <typename T>
 T load_at(uint64_t address) {
@@ -80,6 +82,19 @@ bool Resolver::accept_register(const ResolveQuery& query, Resolution* out) {
   return false;
 }
 
+// The nearest word below that is a possible mark word with a known Klass behind it, of an
+// object that reaches to the address. Only where the collector's threads copy objects
+// while the program runs, so that nothing better is known of the copy.
+bool Resolver::accept_below(uint64_t address, Resolution* out) {
+  uint64_t object = address & ~(static_cast<uint64_t>(layout_->object_alignment) - 1);
+  for (uint64_t end = object > kScanBytes ? object - kScanBytes : 0; object > end && object >= layout_->heap_low;
+       object -= layout_->object_alignment) {
+    uint64_t klass = klass_of(*layout_, object);
+    if (klass != 0 && classes_->find(klass) != nullptr && accept(object, address, true, out)) return true;
+  }
+  return false;
+}
+
 Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   const uint64_t address = query.address;
   Resolution found;
@@ -125,6 +140,9 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   // about a store of the VM's either.
   if (query.java_code || !store || layout_->collector == Collector::kShenandoah) {
     if (accept_register(query, &found)) return finish(found, address, hints);
+    if (layout_->collector == Collector::kShenandoah && accept_below(address, &found)) {
+      return finish(found, address, hints);
+    }
   }
   found.kind = store ? Resolution::kPending : Resolution::kUnknown;
   return found;

@@ -77,6 +77,7 @@ class Resolver {
 
  private:
   bool accept(uint64_t object, uint64_t address, bool check_mark, Resolution* out);
+  bool accept_below(uint64_t address, Resolution* out);
   bool accept_register(const ResolveQuery& query, Resolution* out);
   Resolution finish(Resolution found, uint64_t address, ResolverHints* hints);
   bool in_own_tlab(uint64_t address, const ResolverHints& hints) const;
