@@ -49,7 +49,7 @@ struct ThreadState {
   int32_t tid = 0;          // gettid
   uint64_t started_ns = 0;  // CLOCK_MONOTONIC
   std::atomic<uint64_t> ended_ns{0};
-  // Name: written by the owning thread under name_version (odd while writing).
+  // Name, under name_version: written by whoever made it odd.
   std::atomic<uint32_t> name_version{0};
   char name[256] = {};
 

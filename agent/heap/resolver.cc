@@ -136,9 +136,9 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
     found.kind = Resolution::kPending;
     return found;
   }
-  // Shenandoah moves objects while the program runs: there a missing mark says nothing
-  // about a store of the VM's either.
-  if (query.java_code || !store || layout_->collector == Collector::kShenandoah) {
+  // A plain store of the VM's may be to a new object whose header is not written yet (an
+  // array's length is stored before its Klass), over the contents of an old one.
+  if (query.java_code || query.op != Op::kStore) {
     if (accept_register(query, &found)) return finish(found, address, hints);
     if (layout_->collector == Collector::kShenandoah && accept_below(address, &found)) {
       return finish(found, address, hints);

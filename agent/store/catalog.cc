@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/store/classify.h"
+#include "agent/store/collector_work.h"
 #include "agent/store/java_names.h"
 
 namespace classaccess {
@@ -118,9 +119,12 @@ bool Catalog::ensure_site(uint32_t id) {
   } else if (site.kind == SiteKind::kVm || site.kind == SiteKind::kGc || site.kind == SiteKind::kNative) {
     native = symbols_.find(site.pc);
   }
+  SiteKind kind = site.kind;
+  if (kind == SiteKind::kVm && is_collector_work(native.symbol)) kind = SiteKind::kGc;
+  if (site.caller_pc != 0 && is_collector_work(symbols_.find(site.caller_pc).symbol)) kind = SiteKind::kGc;
   insert_site_.bind(1, id);
   insert_site_.bind(2, static_cast<int64_t>(site.pc));
-  insert_site_.bind_text(3, site_kind_name(site.kind));
+  insert_site_.bind_text(3, site_kind_name(kind));
   insert_site_.bind_text_or_null(4, method);
   insert_site_.bind_text_or_null(5, signature);
   insert_site_.bind_or_null(6, site.bci, site.bci >= 0);

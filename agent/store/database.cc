@@ -221,7 +221,7 @@ bool Database::enter_wal() {
     return false;
   }
   raw_log(LogLevel::kWarn,
-          "warning: '%s': this file system cannot share memory for a -wal file (%s): using a rollback journal, readers "
+          "'%s': this file system cannot share memory for a -wal file (%s): using a rollback journal, readers "
           "may have to wait",
           path_.c_str(), sqlite3_errmsg(handle_));
   // The header says WAL already: start again with an empty file.
@@ -234,7 +234,7 @@ bool Database::enter_wal() {
 std::string Database::set_up() {
   if (is_network_file_system(path_)) {
     raw_log(LogLevel::kWarn,
-            "warning: '%s' is on a network file system: using a rollback journal, readers may have to wait",
+            "'%s' is on a network file system: using a rollback journal, readers may have to wait",
             path_.c_str());
   } else {
     wal_ = enter_wal();
@@ -277,7 +277,7 @@ void Database::watch_wal() {
   if (code != SQLITE_BUSY && !check(code, "checkpoint")) return;
   if (in_log > kWalWarnPages && moved < in_log && !warned_wal_) {
     warned_wal_ = true;
-    raw_log(LogLevel::kWarn, "warning: '%s-wal' has grown to %d MB because a reader keeps a transaction open",
+    raw_log(LogLevel::kWarn, "'%s-wal' has grown to %d MB because a reader keeps a transaction open",
             path_.c_str(), static_cast<int>(static_cast<int64_t>(in_log) * kPageBytes >> 20));
   }
 }
@@ -301,7 +301,7 @@ bool Database::close_complete() {
       }
       if (monotonic_ns() >= give_up) {
         one_file = false;
-        raw_log(LogLevel::kWarn, "warning: a reader has '%s' open: keep the '-wal' file beside it", path_.c_str());
+        raw_log(LogLevel::kWarn, "a reader has '%s' open: keep the '-wal' file beside it", path_.c_str());
         break;
       }
       usleep(20000);

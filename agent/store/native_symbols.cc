@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,10 @@ class File {
 
   bool read(uint64_t offset, void* to, size_t bytes) const {
     return fd_ >= 0 && pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+  }
+  uint64_t size() const {
+    struct stat status;
+    return fd_ >= 0 && fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
   }
   // The NUL-terminated string at `offset`.
   std::string text(uint64_t offset) const {
@@ -82,6 +87,7 @@ struct NativeSymbols::ElfFile {
         header.e_ident[EI_CLASS] != ELFCLASS64) {
       return;
     }
+    if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_shentsize != sizeof(Elf64_Shdr)) return;
     segments.resize(header.e_phnum);
     std::vector<Elf64_Shdr> sections(header.e_shnum);
     if (!file.read(header.e_phoff, segments.data(), segments.size() * sizeof(Elf64_Phdr))) segments.clear();
@@ -99,6 +105,11 @@ struct NativeSymbols::ElfFile {
   }
 
   void load_symbols(const File& file, const Elf64_Shdr& table, const Elf64_Shdr& strings) {
+    // A packed or damaged library may claim any size.
+    if (table.sh_entsize != sizeof(Elf64_Sym) || table.sh_offset > file.size() ||
+        table.sh_size > file.size() - table.sh_offset) {
+      return;
+    }
     std::vector<Elf64_Sym> all(table.sh_size / sizeof(Elf64_Sym));
     if (!file.read(table.sh_offset, all.data(), all.size() * sizeof(Elf64_Sym))) return;
     names_at = strings.sh_offset;

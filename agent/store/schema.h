@@ -78,8 +78,9 @@ LEFT JOIN site s ON s.id = a.site_id;
 
 CREATE VIEW v_class AS
 SELECT c.id AS class_id, coalesce(c.name, '(not resolved)') AS class, sum(t.count) AS accesses,
-  sum(t.count) FILTER (WHERE t.op = 'load') AS loads, sum(t.count) FILTER (WHERE t.op = 'store') AS stores,
-  sum(t.count) FILTER (WHERE t.op = 'rmw') AS rmws, sum(t.bytes) AS bytes,
+  coalesce(sum(t.count) FILTER (WHERE t.op = 'load'), 0) AS loads,
+  coalesce(sum(t.count) FILTER (WHERE t.op = 'store'), 0) AS stores,
+  coalesce(sum(t.count) FILTER (WHERE t.op = 'rmw'), 0) AS rmws, sum(t.bytes) AS bytes,
   count(DISTINCT t.thread_id) AS threads,
   round(100.0 * sum(t.count) / (SELECT max(sum(count), 1) FROM tally), 2) AS share
 FROM tally t LEFT JOIN class c ON c.id = t.class_id

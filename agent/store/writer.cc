@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
@@ -159,7 +160,7 @@ void Writer::stop() {
   until.tv_sec += kJoinSeconds;
   int error = pthread_timedjoin_np(impl_->thread, nullptr, &until);
   if (error != 0) {
-    raw_log(LogLevel::kError, "error: the writer of '%s' did not finish in %d s; the file holds what was committed",
+    raw_log(LogLevel::kError, "the writer of '%s' did not finish in %d s; the file holds what was committed",
             impl_->database.path().c_str(), kJoinSeconds);
     pthread_detach(impl_->thread);
     (void)impl_.release();  // the thread still uses it
@@ -190,7 +191,14 @@ void Writer::forget_in_child() {
 
 void* Writer::Impl::thread_main(void* self) {
   prctl(PR_SET_NAME, "classaccess-wri");
-  static_cast<Impl*>(self)->loop();
+  auto* writer = static_cast<Impl*>(self);
+  try {
+    writer->loop();
+  } catch (const std::exception& problem) {
+    // Out of memory, most likely. The program goes on; what was committed is readable.
+    g_recording.store(RecordingState::kClosed, std::memory_order_release);
+    raw_log(LogLevel::kError, "the writer failed: %s; recording has ended, the program goes on", problem.what());
+  }
   return nullptr;
 }
 
@@ -239,7 +247,7 @@ void Writer::Impl::finish() {
 // Full disk, I/O error: one message, and the application goes on without us.
 void Writer::Impl::fail() {
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
-  raw_log(LogLevel::kError, "error: %s; recording has ended, the program goes on (what was committed is readable)",
+  raw_log(LogLevel::kError, "%s; recording has ended, the program goes on (what was committed is readable)",
           database.error().c_str());
   drain->finalize();
   database.close_failed();

@@ -35,7 +35,7 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
     if (!jdk_accepts(mode.jdk, mode.flags())) GTEST_SKIP() << mode.jdk.home << " does not take " << mode.name();
     bool interpreted = mode.execution == Execution::kInterpreted;
     std::string options = std::string("classes=") + kHeldClasses + (mode.churn ? "" : kPrimitiveArrays) +
-                          ",out=" + path("run.db") + ",events=all";
+                          ",out=" + path("run.db") + ",events=all" + mode.agent_options();
     JavaRun java{mode.jdk, mode.flags(), options, {"counts.ExactCounts"}, "", 180};
     java.program.push_back(std::to_string(mode.threads));
     java.program.push_back(mode.churn ? "10" : interpreted ? "3" : "8");

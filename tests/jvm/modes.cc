@@ -72,6 +72,7 @@ std::string Mode::name() const {
   std::string text = jdk.name + "_" + execution_name(execution) + "_" + collector_name(collector);
   if (!compressed_oops) text += "_oops64";
   if (churn) text += "_churn";
+  if (mprotect) text += "_mprotect";
   return text + "_" + std::to_string(threads);
 }
 
@@ -91,6 +92,10 @@ std::vector<Mode> exact_count_modes() {
             for (bool churn : {false, true}) {
               if (churn && collector == Collector::kEpsilon) continue;  // never collects
               modes.push_back(Mode{jdk, execution, collector, compressed, churn, 8});
+              // Exact where the collector works in pauses only.
+              bool pauses = collector == Collector::kSerial || collector == Collector::kParallel ||
+                            collector == Collector::kEpsilon;
+              if (pauses) modes.push_back(Mode{jdk, execution, collector, compressed, churn, 8, true});
             }
           }
         }
@@ -107,6 +112,10 @@ std::vector<Mode> exact_count_modes() {
     }
     modes.push_back(Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kSerial, false, false, 8});
     modes.push_back(Mode{jdk, Execution::kInterpreted, Collector::kSerial, true, false, 1});
+    modes.push_back(
+        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, !oldest, 8, true});
+    modes.push_back(
+        Mode{jdk, Execution::kC2, oldest ? Collector::kParallel : Collector::kEpsilon, true, false, 8, true});
     modes.push_back(
         Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, true, 8});
     modes.push_back(

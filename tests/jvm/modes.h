@@ -20,7 +20,10 @@ struct Mode {
   bool compressed_oops = true;
   bool churn = false;  // the heap grows, shrinks and is collected 100 times meanwhile
   int threads = 8;
+  bool mprotect = false;  // protect=mprotect, else the default back end
 
+  // Agent options of this mode, with a leading comma; may be empty.
+  std::string agent_options() const { return mprotect ? ",protect=mprotect" : ""; }
   // All flags but the agent; heap size included.
   std::vector<std::string> flags() const;
   // Letters, digits and underscores: jdk17_xint_g1_oops64_churn_8.

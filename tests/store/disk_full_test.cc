@@ -68,7 +68,7 @@ TEST(DiskFull, WhileRecording) {
   });
   EXPECT_EQ(status, 0);
   EXPECT_EQ(message,
-            "classaccess: error: cannot write '" + path +
+            "classaccess: cannot write '" + path +
                 "': file size limit reached (File too large); recording has ended, the program goes on (what was "
                 "committed is readable)\n");
   EXPECT_EQ(query_one(path, "PRAGMA integrity_check"), "ok");
