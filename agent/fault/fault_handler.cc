@@ -18,6 +18,7 @@
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/protection_key.h"
+#include "agent/protect/twin_view.h"
 #include "agent/x86/operand.h"
 #include "agent/x86/string_ops.h"
 
@@ -76,7 +77,7 @@ constexpr uint64_t kAsynchronous =
 uint64_t& kernel_mask(ucontext_t* uc) { return *reinterpret_cast<uint64_t*>(&uc->uc_sigmask); }
 
 void open_for_step(uint64_t address) {
-  if (g_gate.per_thread()) return;
+  if (g_gate.per_thread() || !g_armed.armed(address)) return;
   uint64_t page = address & ~(ArmedPages::kPageBytes - 1);
   // Open already: another thread's step has closed it meanwhile.
   bool known = false;
@@ -124,8 +125,10 @@ ThreadState* recorded_thread() {
 void trap(siginfo_t* info, ucontext_t* uc) {
   Fault fault;
   fault.address = reinterpret_cast<uint64_t>(info->si_addr);
-  if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) {
-    // The instruction being stepped needs one more page.
+  if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) &&
+      (uc->uc_mcontext.gregs[REG_EFL] & static_cast<greg_t>(kTrapFlag)) != 0) {
+    // The instruction being stepped needs one more page. (Without the flag: a step that
+    // never ended, its own signal's handler jumped away.)
     g_gate.pass_in_frame(uc);
     open_for_step(fault.address);
     return;
@@ -178,9 +181,12 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
   }
   if (info->si_code <= 0) return false;  // sent, not a fault
   if (CachedInstruction* row = g_access->instructions->row_of_copy(pc)) {
-    // A copy cannot do it: the original, single-stepped, faults where others expect it.
+    // A copy cannot do it: the original, single-stepped, faults where others expect it. Its
+    // record is made already.
     row->no_stub.store(true, std::memory_order_relaxed);
     uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(row->pc);
+    if (t_state != nullptr) ++t_state->counters.stepped;
+    begin_step(row->pc, reinterpret_cast<uint64_t>(info->si_addr) - static_cast<uint64_t>(g_twin.distance()), uc);
     return true;
   }
   auto address = reinterpret_cast<uint64_t>(info->si_addr);
@@ -231,7 +237,7 @@ void on_trap(int signal, siginfo_t* info, void* context) {
     if (thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
       g_gate.stop_in_frame(uc);
     }
-  } else if (info->si_code > 0 && t_step.pc != 0) {
+  } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {
     chain(g_trap, info, context);

@@ -97,9 +97,9 @@ CachedInstruction* InstructionCache::lookup(uint64_t pc, CachedInstruction* fall
 }
 
 uint64_t InstructionCache::displaced_copy(CachedInstruction* row) {
+  if (row->no_stub.load(std::memory_order_relaxed)) return 0;  // also one whose copy has faulted
   uint64_t stub = row->stub.load(std::memory_order_acquire);
   if (stub != 0) return stub;
-  if (row->no_stub.load(std::memory_order_relaxed)) return 0;
   uint32_t index = can_displace(row->instruction) ? next_copy_.fetch_add(1, std::memory_order_relaxed) : kRows;
   if (index >= kRows) {
     row->no_stub.store(true, std::memory_order_relaxed);
