@@ -307,6 +307,9 @@ ThreadState* FaultHandler::adopt_this_thread(bool announced) {
     return nullptr;
   }
   thread->hints.java_thread = java_thread;
+  // Its present TLAB may hold objects that are marked already.
+  const VmLayout& layout = *g_access->layout;
+  safe_load(java_thread + layout.java_thread_tlab + layout.tlab_start, &thread->hints.tlab_start);
   if (!g_access->filter_threads) thread->choice.store(ThreadChoice::kRecorded, std::memory_order_release);
   t_retired = false;
   t_state = thread;

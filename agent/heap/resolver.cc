@@ -95,9 +95,20 @@ bool Resolver::accept_below(uint64_t address, Resolution* out) {
   return false;
 }
 
+// The first store since the thread got its TLAB is to that TLAB's first object: whatever
+// is marked there is older than it (Shenandoah recycles regions between two pauses).
+void Resolver::forget_new_tlab(ResolverHints* hints) {
+  uint64_t tlab = hints->java_thread + layout_->java_thread_tlab;
+  uint64_t start = load_at<uint64_t>(tlab + layout_->tlab_start);
+  if (start == hints->tlab_start) return;
+  hints->tlab_start = start;
+  if (start != 0) starts_->clear_range(start, load_at<uint64_t>(tlab + layout_->tlab_end));
+}
+
 Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   const uint64_t address = query.address;
   Resolution found;
+  if (query.op != Op::kLoad && hints->java_thread != 0) forget_new_tlab(hints);
   // The last object again: most accesses of a loop.
   if (address >= hints->last_object && address < hints->last_end &&
       hints->last_epoch == g_gc_id.load(std::memory_order_relaxed) && starts_->is_set(hints->last_object) &&

@@ -33,6 +33,7 @@ struct Resolution {
 struct ResolverHints {
   uint64_t java_thread = 0;  // JavaThread*, 0 if unknown
   uint64_t tlab_floor = 0;   // objects below it in its TLAB were made while its key was open
+  uint64_t tlab_start = 0;   // of the TLAB it stored to last
   uint64_t last_object = 0, last_end = 0, last_klass = 0;
   ClassInfo* last_class = nullptr;
   uint32_t last_epoch = 0;
@@ -77,6 +78,7 @@ class Resolver {
 
  private:
   bool accept(uint64_t object, uint64_t address, bool check_mark, Resolution* out);
+  void forget_new_tlab(ResolverHints* hints);
   bool accept_below(uint64_t address, Resolution* out);
   bool accept_register(const ResolveQuery& query, Resolution* out);
   Resolution finish(Resolution found, uint64_t address, ResolverHints* hints);
