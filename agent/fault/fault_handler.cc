@@ -325,6 +325,7 @@ void FaultHandler::note_own_tlab() {
   uint64_t start = 0, top = 0;
   if (safe_load(tlab + layout.tlab_start, &start) && safe_load(tlab + layout.tlab_top, &top) && start != 0) {
     // In native state a collection may run meanwhile; what was marked then may be anything.
+    thread->hints.tlab_start = start;
     uint32_t epoch = g_gc_id.load(std::memory_order_acquire);
     g_access->resolver->walk(start, top, nullptr, nullptr);
     if (epoch == g_gc_id.load(std::memory_order_acquire)) {
