@@ -17,32 +17,41 @@ namespace {
 
 constexpr uint64_t kRereadNs = 50000000;
 constexpr size_t kMaxName = 4096;
+constexpr size_t kMaxAliases = 64;                    // names of one address that are compared
+constexpr uint64_t kMaxSymbolTable = 256u << 20;      // 11 million symbols
+constexpr size_t kSymbolsAtOnce = 2048;
 
+// Every read is checked against the file's size: a library may claim anything.
 class File {
  public:
-  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit File(const std::string& path) {
+    struct stat status;
+    // Only regular files: opening a device or a FIFO does things.
+    if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd_ >= 0 && fstat(fd_, &status) == 0) size_ = static_cast<uint64_t>(status.st_size);
+  }
   ~File() {
     if (fd_ >= 0) close(fd_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
+  bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
   bool read(uint64_t offset, void* to, size_t bytes) const {
-    return fd_ >= 0 && pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+    return holds(offset, bytes) && pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
   }
-  uint64_t size() const {
-    struct stat status;
-    return fd_ >= 0 && fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
-  }
-  // The NUL-terminated string at `offset`.
-  std::string text(uint64_t offset) const {
+  // The string at `offset`, up to its NUL or `limit` bytes.
+  std::string text(uint64_t offset, uint64_t limit) const {
     char buffer[kMaxName];
-    ssize_t n = fd_ >= 0 ? pread(fd_, buffer, sizeof(buffer), static_cast<off_t>(offset)) : -1;
+    if (!holds(offset, 0)) return "";
+    ssize_t n = pread(fd_, buffer, std::min<uint64_t>(limit, sizeof(buffer)), static_cast<off_t>(offset));
     return n > 0 ? std::string(buffer, strnlen(buffer, static_cast<size_t>(n))) : std::string();
   }
 
  private:
-  int fd_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
 };
 
 size_t underscores(const std::string& name) { return std::min(name.find_first_not_of('_'), name.size()); }
@@ -105,28 +114,32 @@ struct NativeSymbols::ElfFile {
   }
 
   void load_symbols(const File& file, const Elf64_Shdr& table, const Elf64_Shdr& strings) {
-    // A packed or damaged library may claim any size.
-    if (table.sh_entsize != sizeof(Elf64_Sym) || table.sh_offset > file.size() ||
-        table.sh_size > file.size() - table.sh_offset) {
+    if (table.sh_entsize != sizeof(Elf64_Sym) || table.sh_size > kMaxSymbolTable ||
+        !file.holds(table.sh_offset, table.sh_size) || strings.sh_type != SHT_STRTAB ||
+        !file.holds(strings.sh_offset, strings.sh_size)) {
       return;
     }
-    std::vector<Elf64_Sym> all(table.sh_size / sizeof(Elf64_Sym));
-    if (!file.read(table.sh_offset, all.data(), all.size() * sizeof(Elf64_Sym))) return;
     names_at = strings.sh_offset;
-    for (const Elf64_Sym& s : all) {
-      uint8_t kind = ELF64_ST_TYPE(s.st_info);
-      if ((kind == STT_FUNC || kind == STT_GNU_IFUNC) && s.st_shndx != SHN_UNDEF) {
-        symbols.push_back({s.st_value, s.st_size, s.st_name});
+    names_bytes = strings.sh_size;
+    uint64_t count = table.sh_size / sizeof(Elf64_Sym);
+    std::vector<Elf64_Sym> piece(kSymbolsAtOnce);
+    for (uint64_t first = 0; first < count; first += kSymbolsAtOnce) {
+      size_t here = std::min<uint64_t>(count - first, kSymbolsAtOnce);
+      if (!file.read(table.sh_offset + first * sizeof(Elf64_Sym), piece.data(), here * sizeof(Elf64_Sym))) return;
+      for (size_t i = 0; i < here; ++i) {
+        const Elf64_Sym& s = piece[i];
+        uint8_t kind = ELF64_ST_TYPE(s.st_info);
+        if ((kind == STT_FUNC || kind == STT_GNU_IFUNC) && s.st_shndx != SHN_UNDEF && s.st_name < names_bytes) {
+          symbols.push_back({s.st_value, s.st_size, s.st_name});
+        }
       }
     }
   }
 
   std::string name_at(uint64_t file_offset) const {
     for (const Elf64_Phdr& segment : segments) {
-      if (segment.p_type != PT_LOAD || file_offset < segment.p_offset ||
-          file_offset >= segment.p_offset + segment.p_filesz) {
-        continue;
-      }
+      // One comparison for both ends: no sum that may wrap.
+      if (segment.p_type != PT_LOAD || file_offset - segment.p_offset >= segment.p_filesz) continue;
       uint64_t at = file_offset - segment.p_offset + segment.p_vaddr;
       auto after =
           std::partition_point(symbols.begin(), symbols.end(), [at](const Symbol& s) { return s.value <= at; });
@@ -134,10 +147,12 @@ struct NativeSymbols::ElfFile {
       // Of several names for one function the one with the fewest leading underscores.
       File file(path);
       std::string best;
+      size_t aliases = 0;
       for (auto it = after; it != symbols.begin() && (it - 1)->value == (after - 1)->value; --it) {
         const Symbol& symbol = *(it - 1);
-        if (symbol.size != 0 && at >= symbol.value + symbol.size) continue;
-        std::string name = file.text(names_at + symbol.name);
+        if (symbol.size != 0 && at - symbol.value >= symbol.size) continue;
+        if (++aliases > kMaxAliases) break;
+        std::string name = file.text(names_at + symbol.name, names_bytes - symbol.name);
         if (best.empty() || underscores(name) < underscores(best)) best = name;
       }
       if (!best.empty()) return demangled(best);
@@ -147,8 +162,8 @@ struct NativeSymbols::ElfFile {
 
   std::string path;
   std::vector<Elf64_Phdr> segments;
-  std::vector<Symbol> symbols;  // by value
-  uint64_t names_at = 0;        // file offset of the string table
+  std::vector<Symbol> symbols;             // by value
+  uint64_t names_at = 0, names_bytes = 0;  // of the string table, in the file
 };
 
 NativeSymbols::NativeSymbols() = default;

@@ -2,7 +2,8 @@
 // the ELF files' .symtab (or .dynsym): never dladdr or dl_iterate_phdr, which take the
 // loader's lock while an application thread that holds it may be waiting for the writer.
 // Files are read with pread, not mapped: a file that is truncated meanwhile gives no
-// name instead of a SIGBUS.
+// name instead of a SIGBUS. Nothing a file says is believed before it is checked against
+// the file's size; a damaged one gives no names.
 // Context: writer thread.
 #pragma once
 
