@@ -13,6 +13,10 @@ constexpr std::string_view kPrefixes[] = {
     "G1DirtyCardQueueSet",
     "G1BarrierSet",
     "G1RefineBufferedCards",
+    "G1BlockOffsetTable",  // refinement looks for the first object of a card
+    "G1HeapRegion::oops_on_memregion",
+    "HeapRegion::oops_on_memregion",
+    "OopOopIterate",  // its template arguments are a collector's closure
     "ZBarrier",
     "ZRelocate",
     "ZRemembered",
@@ -33,7 +37,15 @@ constexpr std::string_view kPrefixes[] = {
     "StackChunkFrameStream",
     "RelativizeDerivedOopClosure",
     "stackChunkOopDesc",
+    "InstanceStackChunkKlass",
+    "StackChunkAllocator",
+    "jdk_internal_vm_StackChunk",
+    "BarrierSetStackChunk",
+    "G1BarrierSetStackChunk",
 };
+
+// The access itself with the barrier's code around it.
+constexpr std::string_view kAccessBarrier = "BarrierSet::AccessBarrier";
 
 }  // namespace
 
@@ -43,6 +55,9 @@ bool is_collector_work(const std::string& symbol) {
   name = name.substr(0, name.find_first_of("<("));
   size_t space = name.find_last_of(' ');
   if (space != std::string_view::npos) name.remove_prefix(space + 1);
+  if (name.size() >= kAccessBarrier.size() && name.substr(name.size() - kAccessBarrier.size()) == kAccessBarrier) {
+    return false;
+  }
   for (std::string_view prefix : kPrefixes) {
     if (name.substr(0, prefix.size()) == prefix) return true;
   }

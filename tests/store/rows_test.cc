@@ -6,6 +6,9 @@
 #include "query.h"
 #include "world.h"
 
+// Stands for a function of the collector.
+__attribute__((noinline)) int ShenandoahCopy(int x) { return x * 5 + static_cast<int>(getpid()); }
+
 namespace classaccess {
 
 __attribute__((noinline)) int own_function(int x) { return x * 3 + static_cast<int>(getpid()); }
@@ -127,6 +130,21 @@ TEST_F(Rows, SitesOfNativeCodeAndStubs) {
             "vm|rows_test|classaccess::own_function(int)|||");
   EXPECT_EQ(one("SELECT kind, library, symbol FROM site WHERE id = " + std::to_string(stub)),
             "stub||jint_disjoint_arraycopy");
+}
+
+TEST_F(Rows, TheCollectorsWorkOnAThreadIsCountedBesideTheProgramsAccesses) {
+  start();
+  ThreadState* thread = world.add_thread("main");
+  const uint64_t collector = reinterpret_cast<uint64_t>(&ShenandoahCopy) + 1;
+  const uint64_t program = reinterpret_cast<uint64_t>(&own_function) + 1;
+  uint32_t sites[] = {world.add_site(SiteKind::kVm, collector),
+                      world.add_site(SiteKind::kVm, program),
+                      world.add_site(SiteKind::kNative, program, 0, -1, 0, collector),
+                      world.add_site(SiteKind::kNative, program + 1, 0, -1, 0, program)};
+  for (uint32_t at : sites) World::push(thread, world.access(order, kHeap, 0, 8, Op::kLoad, at));
+  writer.stop();
+  EXPECT_EQ(query(path, "SELECT kind, count FROM access_count JOIN site ON site.id = site_id ORDER BY site.id"),
+            (std::vector<std::string>{"gc|1", "vm|1", "gc|1", "native|1"}));
 }
 
 TEST_F(Rows, ElementsHaveTheirIndex) {

@@ -48,9 +48,8 @@ class Views : public ::testing::Test {
 };
 
 TEST_F(Views, Class) {
-  EXPECT_EQ(rows("SELECT class, accesses, coalesce(loads, 0), coalesce(stores, 0), coalesce(rmws, 0), bytes, threads, "
-                 "share FROM v_class "
-                 "ORDER BY accesses DESC, class"),
+  EXPECT_EQ(rows("SELECT class, accesses, loads, stores, rmws, bytes, threads, share FROM v_class ORDER BY "
+                 "accesses DESC, class"),
             (Lines{"com.acme.Order|8|4|3|1|40|2|80.0", "(not resolved)|1|0|1|0|8|1|10.0", "int[]|1|1|0|0|4|1|10.0"}));
 }
 

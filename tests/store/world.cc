@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <new>
 
 namespace classaccess {
 
@@ -22,7 +23,11 @@ MethodInfo* MethodTable::find_or_add(uint64_t method) {
   rows_.row(id).method = method;
   return &rows_.row(id);
 }
-uint32_t MethodTable::line_of(const MethodInfo&, int32_t bci) { return bci < 0 ? 0 : static_cast<uint32_t>(bci) + 100; }
+uint32_t MethodTable::line_of(const MethodInfo&, int32_t bci) {
+  if (bci == World::kBciOutOfMemory) throw std::bad_alloc();
+  if (bci == World::kBciUnknownThrow) throw 1;
+  return bci < 0 ? 0 : static_cast<uint32_t>(bci) + 100;
+}
 
 World::World() {
   threads.create();
@@ -123,7 +128,8 @@ uint32_t World::add_method(ClassInfo* holder, const char* name, const char* sign
   return info->id;
 }
 
-uint32_t World::add_site(SiteKind kind, uint64_t pc, uint32_t method_id, int32_t bci, uint8_t bytecode) {
+uint32_t World::add_site(SiteKind kind, uint64_t pc, uint32_t method_id, int32_t bci, uint8_t bytecode,
+                         uint64_t caller_pc) {
   CodeSite code;
   code.kind = kind;
   code.method = method_id != 0 ? &methods.row(method_id) : nullptr;
@@ -131,7 +137,7 @@ uint32_t World::add_site(SiteKind kind, uint64_t pc, uint32_t method_id, int32_t
   code.bytecode = bytecode;
   code.stub_name = kind == SiteKind::kStub ? "jint_disjoint_arraycopy" : nullptr;
   const uint8_t bytes[] = {0x8b, 0x46, 0x0c};  // mov eax, dword ptr [rsi + 0xc]
-  return sites.find_or_add(pc, code, bytes, sizeof(bytes));
+  return sites.find_or_add(pc, code, bytes, sizeof(bytes), caller_pc);
 }
 
 uint32_t World::add_gc(uint64_t start_ns, uint64_t end_ns, const char* cause) {

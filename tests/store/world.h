@@ -15,6 +15,9 @@ class World {
  public:
   World();
 
+  // A site with such a bci makes the writer throw when it writes the site's row.
+  static constexpr int32_t kBciOutOfMemory = 60001, kBciUnknownThrow = 60002;
+
   WriterSources sources();
   RunInfo run();
 
@@ -25,7 +28,8 @@ class World {
                        bool is_static = false);
   void publish_fields(ClassInfo* klass);
   uint32_t add_method(ClassInfo* holder, const char* name, const char* signature);
-  uint32_t add_site(SiteKind kind, uint64_t pc, uint32_t method_id = 0, int32_t bci = -1, uint8_t bytecode = 0);
+  uint32_t add_site(SiteKind kind, uint64_t pc, uint32_t method_id = 0, int32_t bci = -1, uint8_t bytecode = 0,
+                    uint64_t caller_pc = 0);
   uint32_t add_gc(uint64_t start_ns, uint64_t end_ns, const char* cause);
 
   ThreadState* add_thread(const char* name, ThreadChoice choice = ThreadChoice::kRecorded);
