@@ -21,7 +21,8 @@ namespace {
 constexpr int kPageBytes = 4096;
 constexpr int kCheckpointPages = 16 * 1024 * 1024 / kPageBytes;
 constexpr int kWalWarnPages = 1024 * 1024 * 1024 / kPageBytes;
-constexpr int kBusyMs = 10000;
+constexpr int kStartBusyMs = 5000;  // nobody else knows the file yet
+constexpr uint64_t kRetryNs = 10000000;
 
 std::string errno_text(int code) {
   char buffer[128];
@@ -98,6 +99,12 @@ int errno_of(sqlite3* handle) {
   return code != 0 ? code : sqlite3_system_errno(handle);
 }
 
+// A lock of another connection. SQLITE_PROTOCOL: WAL's own locks were busy for ten seconds.
+bool is_lock(int code) {
+  int primary = code & 0xff;
+  return primary == SQLITE_BUSY || primary == SQLITE_LOCKED || primary == SQLITE_PROTOCOL;
+}
+
 int read_text(void* out, int columns, char** values, char**) {
   if (columns > 0 && values[0] != nullptr) *static_cast<std::string*>(out) = values[0];
   return 0;
@@ -148,7 +155,8 @@ Database::~Database() { close(); }
 
 bool Database::check(int code, const char* what) {
   if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return true;
-  if (!error_.empty()) return false;
+  if (failed_) return false;
+  failed_ = true;
   int primary = code & 0xff;
   int system = handle_ != nullptr && (primary == SQLITE_IOERR || primary == SQLITE_FULL) ? errno_of(handle_) : 0;
   std::string why = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
@@ -164,10 +172,20 @@ bool Database::check(int code, const char* what) {
   return false;
 }
 
+void Database::fail(const char* why) noexcept {
+  if (failed_) return;
+  failed_ = true;
+  try {
+    error_ = "cannot write '" + path_ + "': " + why;
+  } catch (...) {
+    error_ = "no memory";  // fits without any
+  }
+}
+
 std::string Database::create(const std::string& path, bool overwrite) {
   std::string reason;
   error_.clear();
-  wal_ = in_transaction_ = false;
+  failed_ = wal_ = in_transaction_ = locked_ = false;
   path_ = absolute_path(path, &reason);
   if (!reason.empty()) return reason;
 
@@ -199,7 +217,7 @@ bool Database::open_new() {
   int code = sqlite3_open_v2(path_.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (!check(code, "open")) return false;
   sqlite3_extended_result_codes(handle_, 1);
-  sqlite3_busy_timeout(handle_, kBusyMs);
+  sqlite3_busy_timeout(handle_, kStartBusyMs);
   std::string pragmas = "PRAGMA page_size=" + std::to_string(kPageBytes) +
                         "; PRAGMA mmap_size=0; PRAGMA cache_size=-16384; PRAGMA temp_store=MEMORY;"
                         "PRAGMA secure_delete=0; PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL;"
@@ -233,8 +251,7 @@ bool Database::enter_wal() {
 
 std::string Database::set_up() {
   if (is_network_file_system(path_)) {
-    raw_log(LogLevel::kWarn,
-            "'%s' is on a network file system: using a rollback journal, readers may have to wait",
+    raw_log(LogLevel::kWarn, "'%s' is on a network file system: using a rollback journal, readers may have to wait",
             path_.c_str());
   } else {
     wal_ = enter_wal();
@@ -255,16 +272,37 @@ bool Database::exec(const char* sql) {
   return check(sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr), "write");
 }
 
+void Database::wait_for_locks(int milliseconds) { sqlite3_busy_timeout(handle_, milliseconds); }
+
+// BEGIN IMMEDIATE or COMMIT, the two statements that may meet a lock: inside a transaction
+// we hold it, and a page cache that cannot spill because of readers grows instead.
+bool Database::attempt(const char* sql) {
+  if (handle_ == nullptr || failed()) return false;
+  if (locked_ && monotonic_ns() < next_attempt_ns_) return false;
+  int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
+  locked_ = is_lock(code);
+  if (!locked_) return check(code, "write");
+  next_attempt_ns_ = monotonic_ns() + kRetryNs;
+  if (!warned_locked_) {
+    warned_locked_ = true;
+    raw_log(LogLevel::kWarn, "another process has locked '%s': what is recorded waits in memory until it lets go",
+            path_.c_str());
+  }
+  return false;
+}
+
 bool Database::begin() {
+  // A transaction whose COMMIT met a lock takes nothing more.
+  if (in_transaction_ && locked_ && !commit()) return false;
   if (in_transaction_) return !failed();
-  if (!exec("BEGIN IMMEDIATE")) return false;
+  if (!attempt("BEGIN IMMEDIATE")) return false;
   in_transaction_ = true;
   return true;
 }
 
 bool Database::commit() {
   if (!in_transaction_) return !failed();
-  if (!exec("COMMIT")) return false;
+  if (!attempt("COMMIT")) return false;
   in_transaction_ = false;
   if (wal_ && wal_pages_ >= kCheckpointPages) watch_wal();
   return !failed();
@@ -274,11 +312,11 @@ bool Database::commit() {
 void Database::watch_wal() {
   int in_log = 0, moved = 0;
   int code = sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
-  if (code != SQLITE_BUSY && !check(code, "checkpoint")) return;
+  if (!is_lock(code) && !check(code, "checkpoint")) return;
   if (in_log > kWalWarnPages && moved < in_log && !warned_wal_) {
     warned_wal_ = true;
-    raw_log(LogLevel::kWarn, "'%s-wal' has grown to %d MB because a reader keeps a transaction open",
-            path_.c_str(), static_cast<int>(static_cast<int64_t>(in_log) * kPageBytes >> 20));
+    raw_log(LogLevel::kWarn, "'%s-wal' has grown to %d MB because a reader keeps a transaction open", path_.c_str(),
+            static_cast<int>(static_cast<int64_t>(in_log) * kPageBytes >> 20));
   }
 }
 
@@ -294,8 +332,7 @@ bool Database::close_complete() {
       std::string mode;
       if (code == SQLITE_OK) code = sqlite3_exec(handle_, "PRAGMA journal_mode=DELETE", read_text, &mode, nullptr);
       if (code == SQLITE_OK && mode == "delete") break;
-      bool busy = code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
-      if (!busy) {
+      if (code != SQLITE_OK && !is_lock(code)) {
         check(code, "finish");
         break;
       }

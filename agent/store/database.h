@@ -11,7 +11,7 @@
 // synchronous=NORMAL: kill -9 loses nothing that was committed.
 //
 // Errors are sticky: after the first one every call fails at once and error() tells what
-// happened. Nothing throws.
+// happened. Nothing throws but std::bad_alloc. Another process's lock is no error.
 // Context: one thread at a time, never a signal handler.
 #pragma once
 
@@ -65,8 +65,15 @@ class Database {
   std::string create(const std::string& path, bool overwrite);
 
   bool exec(const char* sql);
-  bool begin();   // no-op inside a transaction
-  bool commit();  // and a checkpoint when the -wal file has grown enough
+  // begin: no-op inside a transaction; commit: and a checkpoint when the -wal file has
+  // grown enough. False with failed() false: another process holds its lock (sqlite.org,
+  // "BEGIN IMMEDIATE", or a reader where there is a rollback journal); nothing is lost,
+  // a transaction stays as it is: call again later. After wait_for_locks(0) they never
+  // wait, and calls closer together than 10 ms answer at once.
+  bool begin();
+  bool commit();
+  bool locked() const { return locked_; }
+  void wait_for_locks(int milliseconds);
   bool in_transaction() const { return in_transaction_; }
 
   // A normal end: commits, moves everything into the one file, closes. False if a
@@ -80,7 +87,9 @@ class Database {
   void forget() { handle_ = nullptr; }
 
   bool is_open() const { return handle_ != nullptr; }
-  bool failed() const { return !error_.empty(); }
+  bool failed() const { return failed_; }
+  // Makes `why` the error, if there is none yet: "cannot write 'path': why".
+  void fail(const char* why) noexcept;
   const std::string& error() const { return error_; }
   const std::string& path() const { return path_; }  // absolute
   bool wal() const { return wal_; }
@@ -91,6 +100,7 @@ class Database {
 
  private:
   friend class Statement;
+  bool attempt(const char* sql);
   bool open_new();
   bool enter_wal();
   std::string set_up();
@@ -101,7 +111,10 @@ class Database {
   sqlite3* handle_ = nullptr;
   std::string path_;
   std::string error_;
+  bool failed_ = false;
   bool in_transaction_ = false;
+  bool locked_ = false, warned_locked_ = false;
+  uint64_t next_attempt_ns_ = 0;
   bool wal_ = false;
   bool warned_wal_ = false;
   int wal_pages_ = 0;

@@ -64,10 +64,10 @@ bool Diagnostics::update(ThreadPool& threads, const WriterCounters& writer, bool
 }
 
 bool Diagnostics::set(const char* name, uint64_t value, const char* unit, bool* changed) {
-  auto [it, is_new] = last_.try_emplace(name, value);
-  if (!is_new && it->second == value) return true;
-  it->second = value;
+  auto it = last_.find(name);
+  if (it != last_.end() && it->second == value) return true;
   if (!database_->begin()) return false;
+  last_[name] = value;
   *changed = true;
   upsert_.bind_text(1, name);
   upsert_.bind(2, static_cast<int64_t>(value));

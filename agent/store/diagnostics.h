@@ -28,7 +28,8 @@ class Diagnostics {
 
   // Adds the counters of a thread that has ended to the totals.
   void fold(const ThreadCounters& counters);
-  // Writes the rows that changed. *changed is set if there are any.
+  // Writes the rows that changed. *changed is set if there are any. False: an error, or
+  // the database is locked and the rest is for the next call.
   bool update(ThreadPool& threads, const WriterCounters& writer, bool* changed);
   uint64_t dropped_by_threads() const { return ended_.dropped; }
 

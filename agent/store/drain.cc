@@ -41,6 +41,7 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
       heap_start_(static_cast<int64_t>(run.heap_start)),
       max_events_(options.max_events),
       values_(options.values),
+      limits_(options.limits),
       catalog_(database, sources, run.started_ns),
       commit_interval_ns_(kCommitNs) {
   taken_.reserve(SpscRing::kCapacity);
@@ -48,10 +49,7 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
 
 bool Drain::prepare() {
   return catalog_.prepare() && tally_.prepare(database_) && diagnostics_.prepare(database_) &&
-         events_.prepare(database_) &&
-         insert_thread_.prepare(database_, "INSERT INTO thread VALUES(?,?,?,?,NULL,?,NULL)") &&
-         rename_thread_.prepare(database_, "UPDATE thread SET name = ? WHERE id = ?") &&
-         end_thread_.prepare(database_, "UPDATE thread SET ended_ns = ? WHERE id = ?");
+         events_.prepare(database_) && threads_.prepare(database_);
 }
 
 void Drain::finalize() {
@@ -59,21 +57,37 @@ void Drain::finalize() {
   tally_.finalize();
   diagnostics_.finalize();
   events_.finalize();
-  for (Statement* s : {&insert_thread_, &rename_thread_, &end_thread_}) s->finalize();
+  threads_.finalize();
+  streams_.clear();
 }
 
 uint64_t Drain::round() {
   uint64_t taken = 0;
   sources_.threads->for_each([&](ThreadState& state) {
-    take(state);
-    taken += taken_.size();
-    commit_if_due();
+    if (database_.failed() || !full()) {
+      take(state);
+      taken += taken_.size();
+    }
+    taken += commit_if_due();
   });
   if (!database_.failed()) {
     catalog_.update_collections(&changed_);
-    commit_if_due();
+    taken += commit_if_due();
+    give_up_if_full();
   }
   return taken;
+}
+
+// Somebody forgot a transaction, or the one who holds it waits for a thread that waits
+// for us.
+void Drain::give_up_if_full() {
+  if (!full() || !database_.locked()) {
+    full_since_ns_ = 0;
+  } else if (full_since_ns_ == 0) {
+    full_since_ns_ = monotonic_ns();
+  } else if (monotonic_ns() - full_since_ns_ >= limits_.full_seconds * 1000000000u) {
+    database_.fail("another process keeps it locked, and the memory for what waits is full");
+  }
 }
 
 Drain::Stream* Drain::stream_of(ThreadState& state) {
@@ -106,54 +120,43 @@ void Drain::take(ThreadState& state) {
       stream->assume_recorded = true;
       std::vector<AccessRecord> kept = std::move(stream->undecided);
       stream->undecided.clear();
-      if (update_thread(state, stream, !kept.empty())) {
-        for (const AccessRecord& record : kept) accept(stream, record);
-      }
+      update_thread(state, stream, !kept.empty());
+      for (const AccessRecord& record : kept) accept(stream, record);
     }
   } else {
     bool has_records = !taken_.empty() || !stream->undecided.empty();
-    if (update_thread(state, stream, has_records)) {
-      for (const AccessRecord& record : stream->undecided) accept(stream, record);
-      stream->undecided.clear();
-      for (const AccessRecord& record : taken_) accept(stream, record);
-    }
+    update_thread(state, stream, has_records);
+    for (const AccessRecord& record : stream->undecided) accept(stream, record);
+    stream->undecided.clear();
+    for (const AccessRecord& record : taken_) accept(stream, record);
   }
   if (ended) end_thread(state, stream);
 }
 
 // The thread's row: made at its first record or name, kept up with its name.
-bool Drain::update_thread(ThreadState& state, Stream* stream, bool has_records) {
+void Drain::update_thread(ThreadState& state, Stream* stream, bool has_records) {
   uint32_t version = state.name_version.load(std::memory_order_relaxed);
-  if (stream->has_row ? version == stream->name_version : version == 0 && !has_records) return true;
-  std::string name;
-  bool named = read_name(state, &version, &name);
-  if (!database_.begin()) return false;
-  changed_ = true;
-  if (stream->has_row) {
-    if (!named) return true;
-    stream->name_version = version;
-    rename_thread_.bind_text_or_null(1, name);
-    rename_thread_.bind(2, stream->thread_id);
-    return rename_thread_.run();
-  }
-  stream->has_row = true;
+  if (stream->has_row ? version == stream->name_version : version == 0 && !has_records) return;
+  bool named = read_name(state, &version, &stream->row.name);
+  if (stream->has_row && !named) return;
   stream->name_version = named ? version : 0;
-  insert_thread_.bind(1, stream->thread_id);
-  insert_thread_.bind(2, state.tid);
-  insert_thread_.bind_text_or_null(3, name);
-  insert_thread_.bind_text(4, thread_kind_name(state.kind));
-  insert_thread_.bind(5, static_cast<int64_t>(state.started_ns - started_ns_));
-  return insert_thread_.run();
+  stream->has_row = true;
+  stream->row.id = stream->thread_id;
+  stream->row.tid = state.tid;
+  stream->row.kind = thread_kind_name(state.kind);
+  stream->row.started_ns = static_cast<int64_t>(state.started_ns - started_ns_);
+  threads_.put(stream->row);
+  changed_ = true;
 }
 
 void Drain::end_thread(ThreadState& state, Stream* stream) {
   expire_pending(stream);
-  if (stream->has_row && database_.begin()) {
-    changed_ = true;
+  if (stream->has_row) {
     uint64_t ended = state.ended_ns.load(std::memory_order_acquire);
-    end_thread_.bind_or_null(1, static_cast<int64_t>(ended - started_ns_), ended != 0);
-    end_thread_.bind(2, stream->thread_id);
-    if (!end_thread_.run()) return;
+    stream->row.ended_ns = static_cast<int64_t>(ended - started_ns_);
+    stream->row.has_ended = ended != 0;
+    threads_.put(stream->row);
+    changed_ = true;
   }
   diagnostics_.fold(state.counters);
   streams_.erase(&state);
@@ -236,7 +239,6 @@ void Drain::emit_row(uint32_t thread_id, const AccessRecord& record, const Acces
 
 void Drain::write_event(uint32_t tally, const AccessRecord& record, const AccessRow& row, const TallyEntry& entry,
                         bool has_object, int64_t object, int64_t at) {
-  if (!database_.begin()) return;
   EventRow event;
   event.column[0] = tally;
   event.column[1] = static_cast<int64_t>(record.t_ns - started_ns_);
@@ -257,17 +259,25 @@ void Drain::write_event(uint32_t tally, const AccessRecord& record, const Access
   } else {
     event.nulls |= EventRow::kValue;
   }
-  (void)events_.add(event);  // the error is kept in database_
+  if (events_.add(event) && database_.begin()) (void)events_.write_piece();  // the error is kept in database_
 }
 
-void Drain::commit_if_due() {
-  if (database_.failed()) return;
+uint64_t Drain::commit_if_due() {
+  if (database_.failed()) return 0;
   uint64_t now = monotonic_ns();
   if (now - last_diagnostics_ns_ >= kDiagnosticsNs) {
     last_diagnostics_ns_ = now;
     diagnostics_.update(*sources_.threads, counters_, &changed_);
   }
-  if (changed_ && now - last_commit_ns_ >= commit_interval_ns_) commit();
+  if (!changed_ || now - last_commit_ns_ < commit_interval_ns_) return 0;
+  uint64_t written = 0;
+  if (events_.size() > EventBatch::kPiece) {
+    if (!database_.begin() || !events_.write_piece()) return 0;
+    written = EventBatch::kPiece;
+    if (events_.size() > EventBatch::kPiece) return written;
+  }
+  commit();
+  return written;
 }
 
 bool Drain::commit() {
@@ -275,7 +285,7 @@ bool Drain::commit() {
   uint64_t start = monotonic_ns();
   // Collections first: rows may carry the id of one that started a moment ago.
   if (!database_.begin() || !catalog_.update_collections(&changed_)) return false;
-  bool flushed = events_.flush() && tally_.flush([this](const TallyKey& key) {
+  bool flushed = events_.write_all() && threads_.flush() && tally_.flush([this](const TallyKey& key) {
     return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id);
   });
   if (!flushed || !database_.commit()) return false;
@@ -294,7 +304,7 @@ bool Drain::finish() {
     if (state.choice.load(std::memory_order_acquire) != ThreadChoice::kExcluded && !stream->undecided.empty()) {
       std::vector<AccessRecord> kept = std::move(stream->undecided);
       stream->undecided.clear();
-      if (!update_thread(state, stream, true)) return;
+      update_thread(state, stream, true);
       for (const AccessRecord& record : kept) accept(stream, record);
     }
     expire_pending(stream);

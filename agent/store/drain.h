@@ -1,5 +1,10 @@
 // Rings -> rows and counts: takes the records of every thread, works out what each one
 // touched, counts it and, up to max_events, keeps it as a row.
+//
+// While another process has the database locked all that goes on in memory: counts cost
+// nothing there, rows up to WriterLimits::backlog_bytes; then the rings fill and the threads
+// wait. Afterwards a backlog is written piece by piece between looks at the rings, and
+// committed as a whole.
 // Context: writer thread.
 #pragma once
 
@@ -15,6 +20,7 @@
 #include "agent/store/event_batch.h"
 #include "agent/store/pending_stores.h"
 #include "agent/store/tally.h"
+#include "agent/store/thread_rows.h"
 #include "agent/store/writer.h"
 
 namespace classaccess {
@@ -31,14 +37,19 @@ class Drain {
   bool prepare();
 
   // Takes what is in the rings and commits when it is time. Returns the number of records
-  // taken. After a database error: takes and counts them as dropped, nothing else.
+  // taken and rows of a backlog written. After a database error: takes and counts them as
+  // dropped, nothing else (so it throws nothing then).
   uint64_t round();
-  // Commits now if anything has changed.
+  // Commits now if anything has changed. False: an error, or the database is locked.
   bool commit();
   // The last words: threads that never decided, stores that never met an object, counters.
+  // False like commit(); may be called again.
   bool finish();
-  // Releases the statements; nothing but round() may be called after it.
+  // Releases the statements and all memory; nothing but round() may be called after it.
   void finalize();
+
+  // The backlog has reached its limit: rings are not drained.
+  bool full() const { return events_.bytes() >= limits_.backlog_bytes; }
 
  private:
   // What the writer knows of one ThreadState while it is in use.
@@ -46,6 +57,7 @@ class Drain {
     uint32_t thread_id = 0;
     uint32_t name_version = 0;
     bool has_row = false, assume_recorded = false;
+    ThreadRow row;
     PendingStores pending;
     std::vector<AccessRecord> undecided;
   };
@@ -53,7 +65,7 @@ class Drain {
   Stream* stream_of(ThreadState& state);
   void take(ThreadState& state);
   void end_thread(ThreadState& state, Stream* stream);
-  bool update_thread(ThreadState& state, Stream* stream, bool has_records);
+  void update_thread(ThreadState& state, Stream* stream, bool has_records);
   void accept(Stream* stream, const AccessRecord& record);
   void decide(ThreadState& state, Stream* stream, bool last);
   void expire_pending(Stream* stream);
@@ -61,7 +73,8 @@ class Drain {
   void emit_row(uint32_t thread_id, const AccessRecord& record, const AccessRow& row, const ClassInfo* klass);
   void write_event(uint32_t tally, const AccessRecord& record, const AccessRow& row, const TallyEntry& entry,
                    bool has_object, int64_t object, int64_t at);
-  void commit_if_due();
+  uint64_t commit_if_due();
+  void give_up_if_full();
 
   Database& database_;
   const WriterSources& sources_;
@@ -69,19 +82,20 @@ class Drain {
   const int64_t heap_start_;
   const uint64_t max_events_;
   const bool values_;
+  const WriterLimits limits_;
 
   Catalog catalog_;
   Tally tally_;
   Diagnostics diagnostics_;
   EventBatch events_;
   WriterCounters counters_;
-  Statement insert_thread_, rename_thread_, end_thread_;
+  ThreadRows threads_;
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
   std::vector<AccessRecord> taken_;
   std::vector<AccessRow> rows_;
   bool changed_ = false;
-  uint64_t last_commit_ns_ = 0, last_diagnostics_ns_ = 0, commit_interval_ns_;
+  uint64_t last_commit_ns_ = 0, last_diagnostics_ns_ = 0, full_since_ns_ = 0, commit_interval_ns_;
 };
 
 }  // namespace classaccess

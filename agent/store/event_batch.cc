@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <new>
 
 namespace classaccess {
@@ -42,9 +43,7 @@ int close_cursor(sqlite3_vtab_cursor* cursor) {
   return SQLITE_OK;
 }
 
-const std::vector<EventRow>& rows_of(sqlite3_vtab_cursor* cursor) {
-  return static_cast<Table*>(cursor->pVtab)->batch->rows();
-}
+const EventBatch& batch_of(sqlite3_vtab_cursor* cursor) { return *static_cast<Table*>(cursor->pVtab)->batch; }
 
 int filter(sqlite3_vtab_cursor* cursor, int, const char*, int, sqlite3_value**) {
   static_cast<Cursor*>(cursor)->at = 0;
@@ -56,10 +55,10 @@ int next(sqlite3_vtab_cursor* cursor) {
   return SQLITE_OK;
 }
 
-int at_end(sqlite3_vtab_cursor* cursor) { return static_cast<Cursor*>(cursor)->at >= rows_of(cursor).size(); }
+int at_end(sqlite3_vtab_cursor* cursor) { return static_cast<Cursor*>(cursor)->at >= batch_of(cursor).piece(); }
 
 int column(sqlite3_vtab_cursor* cursor, sqlite3_context* result, int index) {
-  const EventRow& row = rows_of(cursor)[static_cast<Cursor*>(cursor)->at];
+  const EventRow& row = batch_of(cursor).row(static_cast<Cursor*>(cursor)->at);
   if ((row.nulls >> index & 1) == 0) sqlite3_result_int64(result, row.column[index]);
   return SQLITE_OK;
 }
@@ -95,10 +94,11 @@ bool EventBatch::prepare(Database& database) {
                          "SELECT tally, t_ns, gc_id, object, at, size, value FROM event_batch");
 }
 
-bool EventBatch::flush() {
-  if (rows_.empty()) return true;
+bool EventBatch::write_piece() {
+  piece_ = std::min(rows_.size(), kPiece);
+  if (piece_ == 0) return true;
   bool written = insert_.run();
-  rows_.clear();
+  rows_.erase(rows_.begin(), rows_.begin() + static_cast<ptrdiff_t>(piece_));
   return written;
 }
 

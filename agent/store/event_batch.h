@@ -8,7 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <deque>
 
 #include "agent/store/database.h"
 
@@ -23,24 +23,41 @@ struct EventRow {
 
 class EventBatch {
  public:
-  EventBatch() { rows_.reserve(kRows); }
+  // Rows for one statement; and what is written at once of a backlog, so that the rings
+  // are looked after in between.
+  static constexpr size_t kRows = 2048, kPiece = 4 * kRows;
 
   // *this must stay where it is.
   bool prepare(Database& database);
-  void finalize() { insert_.finalize(); }
+  void finalize() {
+    insert_.finalize();
+    rows_.clear();
+  }
 
-  // Keeps the row; writes all of them when there are enough. Needs a transaction.
+  // Keeps the row. True when it is time for write_piece().
   bool add(const EventRow& row) {
     rows_.push_back(row);
-    return rows_.size() < kRows || flush();
+    return rows_.size() % kRows == 0;
   }
-  bool flush();
+  // Writes the oldest rows, up to kPiece. Needs a transaction.
+  bool write_piece();
+  bool write_all() {
+    while (!rows_.empty()) {
+      if (!write_piece()) return false;
+    }
+    return true;
+  }
 
-  const std::vector<EventRow>& rows() const { return rows_; }
+  size_t size() const { return rows_.size(); }
+  size_t bytes() const { return rows_.size() * sizeof(EventRow); }
+
+  // What the virtual table shows.
+  const EventRow& row(size_t index) const { return rows_[index]; }
+  size_t piece() const { return piece_; }
 
  private:
-  static constexpr size_t kRows = 2048;
-  std::vector<EventRow> rows_;
+  std::deque<EventRow> rows_;
+  size_t piece_ = 0;
   Statement insert_;
 };
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kRereadNs = 50000000;
 constexpr size_t kMaxName = 4096;
-constexpr size_t kMaxAliases = 64;                    // names of one address that are compared
-constexpr uint64_t kMaxSymbolTable = 256u << 20;      // 11 million symbols
+constexpr size_t kMaxAliases = 64;                // names of one address that are compared
+constexpr uint64_t kMaxSymbolTable = 256u << 20;  // 11 million symbols
 constexpr size_t kSymbolsAtOnce = 2048;
 
 // Every read is checked against the file's size: a library may claim anything.

@@ -26,7 +26,8 @@ namespace {
 constexpr uint32_t kIdleMs = 25;  // nothing to do
 constexpr uint32_t kQuietMs = 5;  // a trickle of records
 constexpr uint64_t kQuietRecords = 512;
-constexpr uint64_t kLastDrainNs = 5000000000u;
+constexpr int kLastQuietRounds = 5;
+constexpr uint64_t kLastPauseNs = 1000000;
 constexpr int kJoinSeconds = 10;
 
 // A write past RLIMIT_FSIZE raises SIGXFSZ before it fails with EFBIG: blocked for the
@@ -82,10 +83,16 @@ struct Writer::Impl {
   std::atomic<bool> stop{false}, flush{false};
   std::atomic<uint32_t> flushed{0};
 
+  bool reported = false;
+
   bool write_run_row();
+  template <typename Step>
+  auto guarded(Step&& step) -> decltype(step());
+  uint64_t round();
   void loop();
-  void finish();
-  void fail();
+  void end();
+  bool finish();
+  void fail_if_failed();
   static void* thread_main(void* self);
 };
 
@@ -192,60 +199,83 @@ void Writer::forget_in_child() {
 void* Writer::Impl::thread_main(void* self) {
   prctl(PR_SET_NAME, "classaccess-wri");
   auto* writer = static_cast<Impl*>(self);
-  try {
-    writer->loop();
-  } catch (const std::exception& problem) {
-    // Out of memory, most likely. The program goes on; what was committed is readable.
-    g_recording.store(RecordingState::kClosed, std::memory_order_release);
-    raw_log(LogLevel::kError, "the writer failed: %s; recording has ended, the program goes on", problem.what());
-  }
+  writer->database.wait_for_locks(0);
+  writer->loop();
+  writer->end();
   return nullptr;
 }
 
+// Out of memory, most likely: an error like a full disk, never the end of the program.
+template <typename Step>
+auto Writer::Impl::guarded(Step&& step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const std::exception& problem) {
+    database.fail(problem.what());
+  } catch (...) {
+    database.fail("the writer failed");
+  }
+  return {};
+}
+
+uint64_t Writer::Impl::round() {
+  uint64_t work = guarded([this] { return drain->round(); });
+  fail_if_failed();
+  return work;
+}
+
 void Writer::Impl::loop() {
-  bool reported = false;
-  auto round = [&] {
-    uint64_t taken = drain->round();
-    if (database.failed() && !reported) {
-      reported = true;
-      fail();
-    }
-    return taken;
-  };
+  bool want_flush = false;
   while (!stop.load(std::memory_order_acquire)) {
     uint32_t seen = wakes_seen();
-    bool want_flush = flush.exchange(false, std::memory_order_acq_rel);
-    uint64_t taken = round();
-    if (want_flush) {
-      if (!database.failed()) drain->commit();
+    want_flush |= flush.exchange(false, std::memory_order_acq_rel);
+    uint64_t work = round();
+    if (want_flush && (guarded([this] { return !database.failed() && drain->commit(); }) || database.failed())) {
+      want_flush = false;
+      fail_if_failed();
       flushed.fetch_add(1, std::memory_order_release);
     }
-    if (taken == 0) {
+    if (work == 0) {
       sleep_until_wake(seen, kIdleMs);
-    } else if (taken < kQuietRecords) {
+    } else if (work < kQuietRecords) {
       sleep_until_wake(seen, kQuietMs);
     }
   }
-  uint64_t give_up = monotonic_ns() + kLastDrainNs;
-  while (round() != 0 && monotonic_ns() < give_up) {
-  }
-  if (!database.failed()) finish();
-  if (database.failed() && !reported) fail();
 }
 
-void Writer::Impl::finish() {
-  if (!drain->finish() || !database.begin()) return;
+void Writer::Impl::end() {
+  const uint64_t give_up = monotonic_ns() + options.limits.end_seconds * 1000000000u;
+  // A thread whose ring is full looks again every 0.1 ms: until none has come for a while.
+  for (int quiet = 0; quiet < kLastQuietRounds && monotonic_ns() < give_up;) {
+    quiet = round() != 0 || (drain->full() && !reported) ? 0 : quiet + 1;
+    if (quiet != 0 || drain->full()) raw_sleep(kLastPauseNs);
+  }
+  while (!reported && !guarded([this] { return finish(); })) {
+    if (!database.failed() && monotonic_ns() >= give_up) database.fail("another process keeps it locked");
+    fail_if_failed();
+    if (!reported) raw_sleep(kLastPauseNs);
+  }
+  fail_if_failed();
+}
+
+bool Writer::Impl::finish() {
+  if (!drain->finish() || !database.begin()) return false;
   Statement end;
-  if (!end.prepare(database, "UPDATE run SET status='complete', ended_at=?")) return;
+  if (!end.prepare(database, "UPDATE run SET status='complete', ended_at=?")) return false;
   end.bind_text(1, utc_text(unix_ns()));
-  if (!end.run()) return;
+  if (!end.run()) return false;
   end.finalize();
+  if (!database.commit()) return false;
   drain->finalize();
   database.close_complete();
+  return true;
 }
 
-// Full disk, I/O error: one message, and the application goes on without us.
-void Writer::Impl::fail() {
+// Full disk, I/O error, no memory, locked for too long: one message, and the application
+// goes on without us.
+void Writer::Impl::fail_if_failed() {
+  if (!database.failed() || reported) return;
+  reported = true;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   raw_log(LogLevel::kError, "%s; recording has ended, the program goes on (what was committed is readable)",
           database.error().c_str());

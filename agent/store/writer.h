@@ -2,11 +2,13 @@
 //
 // It never attaches to the VM, calls no JNI or JVMTI, takes no VM lock, touches no
 // heap and no VM metadata: all names come from the tables. So a thread that waits
-// for it with a full ring cannot deadlock with it. Every quarter of a second it commits
+// for it with a full ring cannot deadlock with it. Every 0.2 to 0.4 s it commits
 // one transaction with rows, counts and the dictionary rows they need.
 //
 // On a full disk or an I/O error: one message, g_recording becomes kClosed, the file is
-// closed (what was committed is readable) and the rings are drained to nowhere.
+// closed (what was committed is readable) and the rings are drained to nowhere. So it is
+// when memory runs out. Another process's lock on the database is waited for, one
+// warning, while the rings are drained into memory (WriterLimits).
 // Context: open/start/stop: JVMTI callbacks; wake_writer: any thread and signal
 // handler; the rest: the writer's own thread.
 #pragma once
@@ -34,11 +36,20 @@ struct WriterSources {
   const VmLayout* layout = nullptr;
 };
 
+// How long and with how much memory a lock of another process is waited for; the
+// recording ends with a message after that.
+struct WriterLimits {
+  uint64_t backlog_bytes = 256u << 20;  // rows; then the threads wait with full rings
+  uint64_t full_seconds = 30;           // so long at most: the holder may be waiting for them
+  uint64_t end_seconds = 6;             // at the end
+};
+
 struct WriterOptions {
   std::string path;  // already expanded (%p, %t)
   bool overwrite = false;
   uint64_t max_events = 1000000;  // UINT64_MAX: all, 0: off
   bool values = false;
+  WriterLimits limits = {};
 };
 
 // The `run` row. Everything but pid and times may be filled in before start().
@@ -62,12 +73,12 @@ class Writer {
   std::string start(const WriterSources& sources, const RunInfo& run);
 
   // Drains what is left, writes counters, status `complete`, closes: one file
-  // remains. Called in VMDeath after every key is open. Bounded: gives up waiting
-  // after a few seconds with a message.
+  // remains. Called in VMDeath in state kEnding: threads that wait with a full ring get
+  // theirs in. Bounded: gives up waiting after a few seconds with a message.
   void stop();
 
-  // Drains and commits what is there now, and waits for it (at most two seconds). Any thread, not a
-  // signal handler.
+  // Drains and commits what is there now, and waits for it (at most two seconds, also for
+  // a lock). Any thread, not a signal handler.
   void flush();
 
   // Removes the file of a recording that never started (start of the JVM failed).

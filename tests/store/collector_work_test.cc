@@ -11,10 +11,13 @@ TEST(CollectorWork, IsToldByTheFunction) {
   EXPECT_TRUE(is_collector_work("oopDesc* ShenandoahBarrierSet::load_reference_barrier<narrowOop>(unsigned long)"));
   EXPECT_TRUE(is_collector_work("G1RemSet::refine_card_concurrently(unsigned char*, unsigned int)"));
   EXPECT_TRUE(is_collector_work("void HeapRegion::oops_on_memregion_seq_iterate_careful<true, G1Closure>(MemRegion)"));
-  EXPECT_TRUE(is_collector_work("G1DirtyCardQueueSet::refine_completed_buffer_concurrently(unsigned int, unsigned long)"));
-  EXPECT_TRUE(is_collector_work("void OopOopIterateDispatch<G1ConcurrentRefineOopClosure>::Table::init<InstanceKlass>()"));
+  EXPECT_TRUE(
+      is_collector_work("G1DirtyCardQueueSet::refine_completed_buffer_concurrently(unsigned int, unsigned long)"));
+  EXPECT_TRUE(
+      is_collector_work("void OopOopIterateDispatch<G1ConcurrentRefineOopClosure>::Table::init<InstanceKlass>()"));
   EXPECT_TRUE(is_collector_work("ZBarrierSetRuntime::load_barrier_on_oop_field_preloaded(oopDesc*, oopDesc**)"));
-  EXPECT_TRUE(is_collector_work("freeze_result freeze_internal<Config<(oop_kind)0, G1BarrierSet> >(JavaThread*, long*)"));
+  EXPECT_TRUE(
+      is_collector_work("freeze_result freeze_internal<Config<(oop_kind)0, G1BarrierSet> >(JavaThread*, long*)"));
   EXPECT_TRUE(is_collector_work("long* Thaw<Config<(oop_kind)1, ShenandoahBarrierSet> >::thaw_fast<false>(oopDesc*)"));
   EXPECT_TRUE(is_collector_work("void stackChunkOopDesc::do_barriers0<(stackChunkOopDesc::BarrierType)1, X>(X&)"));
   EXPECT_TRUE(is_collector_work("StackChunkAllocator::initialize(HeapWordImpl**) const"));

@@ -115,9 +115,7 @@ class DamagedLibrary : public ::testing::Test {
     EXPECT_EQ(found.library, "fake.so");
     return found.symbol;
   }
-  std::string lookup(const FakeLibrary& library, off_t grown = 0) {
-    return lookup(&library, sizeof(library), grown);
-  }
+  std::string lookup(const FakeLibrary& library, off_t grown = 0) { return lookup(&library, sizeof(library), grown); }
   void SetUp() override {
     if (lookup(FakeLibrary()) == "(no map)") GTEST_SKIP() << "files in " << path << " cannot be mapped executable";
   }
@@ -147,8 +145,16 @@ TEST_F(DamagedLibrary, ClaimsThatCannotBe) {
       {"segments offset", [&](FakeLibrary& l) { l.header.e_phoff = kAll; }},
       {"segments count", [&](FakeLibrary& l) { l.header.e_phnum = 0xffff; }},
       {"segment size", [&](FakeLibrary& l) { l.header.e_phentsize = 0; }},
-      {"segment elsewhere", [&](FakeLibrary& l) { l.segment.p_offset = kAll; l.segment.p_filesz = 1; }},
-      {"symbol elsewhere", [&](FakeLibrary& l) { l.symbols[1].st_value = kAll; l.symbols[1].st_size = kAll; }},
+      {"segment elsewhere",
+       [&](FakeLibrary& l) {
+         l.segment.p_offset = kAll;
+         l.segment.p_filesz = 1;
+       }},
+      {"symbol elsewhere",
+       [&](FakeLibrary& l) {
+         l.symbols[1].st_value = kAll;
+         l.symbols[1].st_size = kAll;
+       }},
   };
   for (const auto& [name, damage] : cases) {
     FakeLibrary library;

@@ -137,8 +137,7 @@ TEST_F(Rows, TheCollectorsWorkOnAThreadIsCountedBesideTheProgramsAccesses) {
   ThreadState* thread = world.add_thread("main");
   const uint64_t collector = reinterpret_cast<uint64_t>(&ShenandoahCopy) + 1;
   const uint64_t program = reinterpret_cast<uint64_t>(&own_function) + 1;
-  uint32_t sites[] = {world.add_site(SiteKind::kVm, collector),
-                      world.add_site(SiteKind::kVm, program),
+  uint32_t sites[] = {world.add_site(SiteKind::kVm, collector), world.add_site(SiteKind::kVm, program),
                       world.add_site(SiteKind::kNative, program, 0, -1, 0, collector),
                       world.add_site(SiteKind::kNative, program + 1, 0, -1, 0, program)};
   for (uint32_t at : sites) World::push(thread, world.access(order, kHeap, 0, 8, Op::kLoad, at));
