@@ -14,6 +14,7 @@ namespace classaccess {
   X(unrecorded, "traps")       /* of threads that are not recorded (mprotect) */ \
   X(criticals, "arrays")          /* JNI critical arrays and strings handed out */ \
   X(windows, "windows")        /* times a page was opened for an access */       \
+  X(no_twin, "heaps")          /* 1: there is no twin view (twin=off) */         \
   X(commits, "ranges")         /* heap commits made shared and closed */         \
   X(uncommits, "ranges")       /* heap ranges given back */                      \
   X(heap_walks, "regions")     /* lazy walks for object starts */                \

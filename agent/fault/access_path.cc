@@ -7,6 +7,7 @@
 #include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/gs_base.h"
+#include "agent/fault/page_windows.h"
 #include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/twin_view.h"
@@ -39,6 +40,7 @@ void push_record(ThreadState* thread, const AccessRecord& record) {
       return;
     }
     ++thread->counters.waits;
+    HandlerWindows::shut();  // not for as long as this may take
     wake_writer();
     raw_sleep(100000);
   }
@@ -232,7 +234,8 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
   uint64_t stub = 0;
   if (all_armed && instruction.execute == Execute::kEmulate && touched.count == 1) {
     verdict = Verdict::kEmulated;
-  } else if (all_armed && instruction.execute == Execute::kDisplace && gs_base_ready(g_twin.distance())) {
+  } else if (all_armed && instruction.execute == Execute::kDisplace && g_twin.created() &&
+             gs_base_ready(g_twin.distance())) {
     stub = instructions->displaced_copy(row);
     if (stub != 0) verdict = Verdict::kDisplaced;
   }
@@ -247,6 +250,7 @@ Verdict AccessPath::perform_plain(ThreadState* thread, CpuState* cpu, CachedInst
     access.op = instruction.op;
     if (thread != nullptr) resolve(thread, before, instruction, &access);
     emulate(instruction, cpu, g_twin.at(access.address), &access.value);
+    HandlerWindows::shut();
     if (thread == nullptr) return verdict;
     access.has_value = values && access.size <= 8;
     if (access.op == Op::kStore) note_header(thread, before, &access);

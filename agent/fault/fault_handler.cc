@@ -14,6 +14,7 @@
 #include "agent/base/safe_load.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/java_thread.h"
+#include "agent/fault/page_windows.h"
 #include "agent/fault/signal_chain.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
@@ -56,13 +57,9 @@ void write_context(const CpuState& cpu, ucontext_t* uc) {
 
 bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 
-// The single step in flight on this thread. With mprotect, `pages` are the pages that
-// were opened for it.
+// The single step in flight on this thread; its pages are in t_step_pages.
 struct Step {
-  static constexpr int kMaxPages = 36;  // a gather's 16 lanes, each over a page's end
   uint64_t pc = 0;
-  uint64_t pages[kMaxPages] = {};
-  int page_count = 0;
   uint64_t signal_mask = 0;  // of the interrupted context
 };
 __thread Step t_step __attribute__((tls_model("initial-exec")));
@@ -77,19 +74,12 @@ constexpr uint64_t kAsynchronous =
 uint64_t& kernel_mask(ucontext_t* uc) { return *reinterpret_cast<uint64_t*>(&uc->uc_sigmask); }
 
 void open_for_step(uint64_t address) {
-  if (g_gate.per_thread() || !g_armed.armed(address)) return;
-  uint64_t page = address & ~(ArmedPages::kPageBytes - 1);
-  // Open already: another thread's step has closed it meanwhile.
-  bool known = false;
-  for (int i = 0; i < t_step.page_count; ++i) known |= t_step.pages[i] == page;
-  if (!known && t_step.page_count < Step::kMaxPages) t_step.pages[t_step.page_count++] = page;
-  g_gate.open_page(page);
-  count(g_counters.windows);
+  if (!g_gate.per_thread()) t_step_pages.open(address);
 }
 
 void begin_step(uint64_t pc, uint64_t address, ucontext_t* uc) {
   t_step.pc = pc;
-  t_step.page_count = 0;
+  t_step_pages.close_all();  // of a step that never ended
   // A handler of the program's must not come between and start a step of its own.
   t_step.signal_mask = kernel_mask(uc);
   kernel_mask(uc) |= kAsynchronous;
@@ -102,8 +92,7 @@ void end_step(ucontext_t* uc) {
   t_step.pc = 0;
   kernel_mask(uc) = t_step.signal_mask;
   uc->uc_mcontext.gregs[REG_EFL] &= ~static_cast<greg_t>(kTrapFlag);
-  for (int i = 0; i < t_step.page_count; ++i) g_gate.close_page(t_step.pages[i]);
-  t_step.page_count = 0;
+  t_step_pages.close_all();
   ThreadState* thread = t_state;
   if (recording() && thread != nullptr && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
     g_gate.stop_in_frame(uc);
@@ -119,6 +108,18 @@ ThreadState* recorded_thread() {
     return nullptr;
   }
   return thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded ? thread : nullptr;
+}
+
+Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
+  if (g_twin.created()) return g_access->perform(thread, cpu, fault);
+  // The heap is read and written where it is: the kernel has closed the key for this
+  // handler, and gives the thread its own right back at its end.
+  if (g_gate.per_thread()) {
+    g_key.allow_here();
+    return g_access->perform(thread, cpu, fault);
+  }
+  HandlerWindows windows;
+  return g_access->perform(thread, cpu, fault);
 }
 
 // A fault on an armed page.
@@ -148,7 +149,7 @@ void trap(siginfo_t* info, ucontext_t* uc) {
   fault.t_ns = monotonic_ns();
   CpuState cpu;
   read_context(uc, &cpu);
-  Verdict verdict = g_access->perform(thread, &cpu, fault);
+  Verdict verdict = perform(thread, &cpu, fault);
   ThreadCounters unrecorded;
   ThreadCounters& counters = thread != nullptr ? thread->counters : unrecorded;
   ++counters.traps;
@@ -172,6 +173,11 @@ void trap(siginfo_t* info, ucontext_t* uc) {
 
 // Ours if true: the context is ready to be resumed.
 bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
+  // Without a twin our own safe loads and string instructions meet closed pages too.
+  if (!g_twin.created() && g_gate.is_fault(signal, info) && g_armed.armed(reinterpret_cast<uint64_t>(info->si_addr))) {
+    if (!HandlerWindows::take_fault(reinterpret_cast<uint64_t>(info->si_addr))) trap(info, uc);
+    return true;
+  }
   auto pc = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
   uint64_t resume = safe_load_recover(pc);
   if (resume == 0) resume = string_recover(pc);

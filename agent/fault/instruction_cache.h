@@ -36,7 +36,8 @@ struct CachedInstruction {
 
 class InstructionCache {
  public:
-  // Also reserves the room for displaced copies. Not in a signal handler.
+  // Also reserves the room for displaced copies; where memfd_create is refused there are
+  // none. Not in a signal handler.
   bool create();
 
   // The row for the code at `pc`. If the table is full, a scratch row in *fallback is

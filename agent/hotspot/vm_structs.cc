@@ -24,7 +24,7 @@ std::string text_at(uint64_t address) {
 // JVMFlag's type numbers (share/runtime/flags/jvmFlag.hpp, 17 to 25): bool, int, uint, intx, uintx,
 // uint64_t, size_t, double, ccstr, ccstrlist. The names are not exported; load_flags checks the
 // numbers against flags whose types never changed.
-enum FlagType { kBool = 0, kInt, kUint, kIntx, kUintx, kUint64, kSizeT, kDouble };
+enum FlagType { kBool = 0, kInt, kUint, kIntx, kUintx, kUint64, kSizeT, kDouble, kText, kTextList };
 
 // A launcher may have loaded libjvm without RTLD_GLOBAL.
 const void* process_symbol(const char* name) {
@@ -201,6 +201,12 @@ std::optional<uint64_t> VmStructs::flag_u64(const std::string& name) const {
 bool VmStructs::flag_bool(const std::string& name) const {
   auto at = flags_.find(name);
   return at != flags_.end() && at->second.type == kBool && read<uint8_t>(at->second.address) != 0;
+}
+
+std::string VmStructs::flag_text(const std::string& name) const {
+  auto at = flags_.find(name);
+  if (at == flags_.end() || (at->second.type != kText && at->second.type != kTextList)) return "";
+  return text_at(at->second.address);
 }
 
 }  // namespace classaccess

@@ -43,6 +43,9 @@ class VmStructs {
   // The same for flags of type bool; an absent flag is false.
   bool flag_bool(const std::string& name) const;
 
+  // A flag of type text, with the same restriction; an absent or unset one is "".
+  std::string flag_text(const std::string& name) const;
+
   // An address inside libjvm: that of the table pointer.
   uint64_t anchor() const { return anchor_; }
 

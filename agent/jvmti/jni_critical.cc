@@ -4,6 +4,7 @@
 
 #include "agent/base/counters.h"
 #include "agent/fault/fault_handler.h"
+#include "agent/jvmti/critical_copy.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
@@ -23,7 +24,7 @@ uint64_t to_number(const void* pointer) { return reinterpret_cast<uint64_t>(poin
 // The pointer to hand out for `elements`; all of the array is recorded as touched (how
 // much of it the native code touches cannot be known). Translated also when nothing is
 // recorded any more: Release cannot know.
-void* hand_out(void* elements, Op op, const void* caller) {
+void* hand_out(void* elements, Op op, const void* caller, jboolean* is_copy) {
   uint64_t address = to_number(elements);
   if (!g_installed.load(std::memory_order_relaxed) || !g_committed.armed(address)) return elements;
   ThreadState* thread = FaultHandler::this_thread();
@@ -33,32 +34,45 @@ void* hand_out(void* elements, Op op, const void* caller) {
     g_access->record_whole_array(thread, address, op, to_number(caller));
     count(g_counters.criticals);
   }
-  return g_twin.at(address);
+  if (g_twin.created()) return g_twin.at(address);
+  AgentScope scope;
+  void* copy = make_critical_copy(g_access->resolver, *g_access->layout, address);
+  if (copy == nullptr) return elements;
+  if (is_copy != nullptr) *is_copy = JNI_TRUE;
+  return copy;
 }
 
 // The heap address behind a pointer that hand_out translated; others unchanged.
 template <typename T>
-T* take_back(T* pointer) {
+T* take_back(T* pointer, bool store, bool free) {
+  if (!g_twin.created()) {
+    AgentScope scope;
+    uint64_t elements = settle_critical_copy(pointer, store, free);
+    return elements != 0 ? reinterpret_cast<T*>(elements) : pointer;
+  }
   uint64_t address = to_number(pointer) - static_cast<uint64_t>(g_twin.distance());
   return g_armed.in_range(address) ? reinterpret_cast<T*>(address) : pointer;
 }
 
 void* JNICALL get_array(JNIEnv* env, jarray array, jboolean* is_copy) {
   void* elements = g_original.GetPrimitiveArrayCritical(env, array, is_copy);
-  return hand_out(elements, Op::kRmw, __builtin_return_address(0));
+  return hand_out(elements, Op::kRmw, __builtin_return_address(0), is_copy);
 }
 
 void JNICALL release_array(JNIEnv* env, jarray array, void* elements, jint mode) {
-  g_original.ReleasePrimitiveArrayCritical(env, array, take_back(elements), mode);
+  void* own = take_back(elements, mode != JNI_ABORT, mode != JNI_COMMIT);
+  // HotSpot ignores the mode and lets the array move: a copy is needed further.
+  if (mode == JNI_COMMIT && own != elements && !g_twin.created()) return;
+  g_original.ReleasePrimitiveArrayCritical(env, array, own, mode);
 }
 
 const jchar* JNICALL get_string(JNIEnv* env, jstring string, jboolean* is_copy) {
   const jchar* chars = g_original.GetStringCritical(env, string, is_copy);
-  return static_cast<const jchar*>(hand_out(const_cast<jchar*>(chars), Op::kLoad, __builtin_return_address(0)));
+  return static_cast<const jchar*>(hand_out(const_cast<jchar*>(chars), Op::kLoad, __builtin_return_address(0), is_copy));
 }
 
 void JNICALL release_string(JNIEnv* env, jstring string, const jchar* chars) {
-  g_original.ReleaseStringCritical(env, string, take_back(chars));
+  g_original.ReleaseStringCritical(env, string, take_back(chars, false, true));
 }
 
 }  // namespace

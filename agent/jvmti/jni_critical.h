@@ -5,7 +5,7 @@
 // closed, so the pointer is translated, and the whole array is recorded as one access.
 // Release translates it back before it calls the original: 25 computes the string's
 // object from it. Pointers that are not in committed heap (-Xcheck:jni's copies)
-// pass unchanged.
+// pass unchanged. Without a twin (twin=off) a copy is handed out (critical_copy.h).
 // Context: install, restore: VMInit. The replaced functions run on the calling thread.
 #pragma once
 

@@ -116,6 +116,13 @@ std::string set_protect(const Items& items, Options* out) {
   return "";
 }
 
+std::string set_twin(const Items& items, Options* out) {
+  const std::string& value = items[0];
+  if (value != "auto" && value != "on" && value != "off") return not_one_of(value, "auto, on, off");
+  out->twin = value == "auto" ? TwinChoice::kAuto : value == "on" ? TwinChoice::kOn : TwinChoice::kOff;
+  return "";
+}
+
 std::string set_log(const Items& items, Options* out) {
   static constexpr const char* kLevels[] = {"error", "warn", "info", "debug"};
   const std::string& value = items[0];
@@ -170,10 +177,8 @@ const Row kRows[] = {
     {"values", "on|off", "off", "keep the value loaded or stored", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->values); }},
     {"protect", "auto|pkey|mprotect", "auto", "how pages are closed", false, set_protect},
-    {"twin", "auto|on", "auto", "accesses on the second view of the heap (off: not available in this build)", false,
-     [](const Items& items, Options*) {
-       return accept_only(items[0], {"auto", "on"}, {"off"});
-     }},
+    {"twin", "auto|on|off", "auto", "accesses on a second view of the heap, or (off) by opening the page", false,
+     set_twin},
     {"probes", "off", "off", "every access traps (on: not available in this build)", false,
      [](const Items& items, Options*) { return accept_only(items[0], {"off"}, {"on"}); }},
     {"threads", "LIST", "all", "Java threads to observe, by name glob", true, set_threads},

@@ -12,6 +12,7 @@
 namespace classaccess {
 
 enum class ProtectChoice { kAuto, kPkey, kMprotect };
+enum class TwinChoice { kAuto, kOn, kOff };
 
 struct Options {
   std::vector<std::string> classes;  // list items as written; empty: all
@@ -23,6 +24,7 @@ struct Options {
   uint64_t max_events = 1000000;  // UINT64_MAX: all, 0: off
   bool values = false;
   ProtectChoice protect = ProtectChoice::kAuto;
+  TwinChoice twin = TwinChoice::kAuto;
   LogLevel log_level = LogLevel::kWarn;
   std::string log_file;  // empty: standard error
   bool help = false;

@@ -58,6 +58,7 @@ std::string Recording::check_flags() const {
   if (vm_.flag_bool("UseLargePages") && !vm_.flag_bool("UseTransparentHugePages")) {
     return "-XX:+UseLargePages is not supported by this build";
   }
+  if (!vm_.flag_text("AllocateHeapAt").empty()) return "-XX:AllocateHeapAt is not supported by this build";
   if (vm_.flag_bool("UseNUMA")) return "-XX:+UseNUMA is not supported by this build";
   return "";
 }
@@ -79,6 +80,7 @@ std::string Recording::take_steps() {
   tracker_.set_scope(options_.heap);
   if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
   problem = choose_gate();
+  if (problem.empty()) problem = choose_twin();
   if (!problem.empty()) return problem;
   if (!classes_.create(&patterns_, &layout_) || !methods_.create(&classes_, &layout_) ||
       !code_.create(&methods_, &layout_) || !sites_.create() || !instructions_.create() || !threads_.create() ||
@@ -92,7 +94,7 @@ std::string Recording::take_steps() {
   wanted.can_generate_garbage_collection_events = 1;
   wanted.can_generate_compiled_method_load_events = 1;
   if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) return "the JVM refuses the capabilities we need";
-  problem = install_heap_mappings(max_heap_bytes_);
+  problem = install_heap_mappings(max_heap_bytes_, twin_use_);
   if (!problem.empty()) return problem;
   // Last: with overwrite=on it takes an older recording away.
   WriterOptions writer;
@@ -143,6 +145,20 @@ std::string Recording::choose_gate() {
   return g_gate.choose(BackEnd::kMprotect);
 }
 
+std::string Recording::choose_twin() {
+  twin_use_ = TwinUse::kOff;
+  if (options_.twin == TwinChoice::kOff) return "";
+  int error = g_twin.open();
+  if (error == 0) {
+    twin_use_ = options_.twin == TwinChoice::kOn ? TwinUse::kRequired : TwinUse::kWherePossible;
+    return "";
+  }
+  std::string why = std::string("memfd_create is refused (") + strerror(error) + ")";
+  if (options_.twin == TwinChoice::kOn) return "option 'twin': " + why + ": use `auto` or `off`";
+  raw_log(LogLevel::kWarn, "no second view of the heap: %s; using twin=off", why.c_str());
+  return "";
+}
+
 void Recording::abandon_heap() {
   HeapMappingState heap = heap_mapping_state();
   g_gate.open_all();
@@ -189,9 +205,12 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   HeapMappingState heap = heap_mapping_state();
   if (heap.error != 0) return std::string("the heap could not be mapped twice: ") + strerror(heap.error);
   if (!heap.found || layout_.heap_low < heap.low || layout_.heap_high > heap.high) {
-    return "the heap is not mapped the way this build understands (-XX:AllocateHeapAt, large pages?)";
+    return "the heap is not mapped the way this build understands";
   }
   layout_.twin_distance = g_twin.distance();
+  if (twin_use_ == TwinUse::kWherePossible && !g_twin.created()) {
+    raw_log(LogLevel::kWarn, "no second view of the heap: no room for it (ulimit -v?); using twin=off");
+  }
   if (!starts_.create(layout_.heap_low, layout_.heap_high)) return "no address space for the object starts";
   uint32_t jniid_offset = static_cast<uint32_t>(vm_.offset("JNIid", "_offset").value_or(0));
   if (jniid_offset == 0) return "vmStructs lacks JNIid::_offset";

@@ -14,6 +14,7 @@
 #include "agent/jvmti/class_fields.h"
 #include "agent/jvmti/heap_tracker.h"
 #include "agent/jvmti/options.h"
+#include "agent/protect/heap_mappings.h"
 #include "agent/store/writer.h"
 
 namespace classaccess {
@@ -44,6 +45,7 @@ class Recording {
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;
   std::string choose_gate();
+  std::string choose_twin();
   void abandon_heap();
   void adopt_existing_threads(JNIEnv* jni, jthread current);
   void name_thread(JNIEnv* jni, jthread thread, ThreadState* state);
@@ -72,6 +74,7 @@ class Recording {
   HeapTracker tracker_;
   Writer writer_;
   uint64_t max_heap_bytes_ = 0;
+  TwinUse twin_use_ = TwinUse::kOff;
   bool begun_ = false;
 };
 

@@ -14,8 +14,18 @@
 
 namespace classaccess {
 
+enum class TwinUse : uint8_t {
+  kOff,            // commits stay HotSpot's own private mappings
+  kWherePossible,  // without memfd or room for the view: as kOff
+  kRequired,       // without: an error in the state
+};
+
 // Before the heap exists. Empty string, or the reason (a slot that was not found).
-const char* install_heap_mappings(uint64_t max_heap_bytes);
+const char* install_heap_mappings(uint64_t max_heap_bytes, TwinUse twin = TwinUse::kRequired);
+
+// Late attach: the heap exists. Its calls go through unchanged until heap_conversion.h
+// has called adopt_heap. Empty string or the reason.
+const char* install_late_heap_mappings();
 
 // Takes the hooks out again (the JVM's start failed or the heap was not understood).
 void remove_heap_mappings();
@@ -26,5 +36,20 @@ struct HeapMappingState {
   uint64_t low = 0, high = 0;
 };
 HeapMappingState heap_mapping_state();
+
+// For heap_conversion: the hooks wait while one lives.
+class HeapMappingsLock {
+ public:
+  HeapMappingsLock();
+  ~HeapMappingsLock();
+  HeapMappingsLock(const HeapMappingsLock&) = delete;
+  HeapMappingsLock& operator=(const HeapMappingsLock&) = delete;
+};
+// Under the lock: makes the tables for the heap, and the twin if `twin` says so; the state
+// is `found` from now on. 0 or errno.
+int adopt_heap(uint64_t low, uint64_t high, TwinUse twin);
+// Under the lock: [low, high) is committed and, with a twin, mapped from it; closes it.
+// 0 or errno.
+int adopt_commit(uint64_t low, uint64_t high);
 
 }  // namespace classaccess

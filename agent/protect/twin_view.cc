@@ -38,13 +38,24 @@ bool reserve_image(uint64_t low, uint64_t high, int64_t distance) {
 
 }  // namespace
 
-bool TwinView::create(uint64_t low, uint64_t high) {
+int TwinView::open() {
   constexpr unsigned kCloexec = 1;  // MFD_CLOEXEC
-  fd_ = static_cast<int>(syscall(SYS_memfd_create, "classaccess-heap", kCloexec));
-  if (fd_ < 0) return false;
+  if (fd_ < 0) fd_ = static_cast<int>(syscall(SYS_memfd_create, "classaccess-heap", kCloexec));
+  return fd_ < 0 ? errno : 0;
+}
+
+void TwinView::close_fd() {
+  int error = errno;
+  close(fd_);
+  fd_ = -1;
+  distance_ = 0;
+  errno = error;
+}
+
+bool TwinView::create(uint64_t low, uint64_t high) {
+  if (open() != 0) return false;
   if (ftruncate(fd_, static_cast<off_t>(high - low)) != 0) {
-    close(fd_);
-    fd_ = -1;
+    close_fd();
     return false;
   }
   // 2^46 away from a low heap everything that is usually mapped elsewhere (the
@@ -52,35 +63,37 @@ bool TwinView::create(uint64_t low, uint64_t high) {
   // a heap above it goes down by the same distance. The others are second choices.
   const int64_t kDistances[] = {1ll << 46, 3ll << 45, 5ll << 44, 1ll << 45, 1ll << 44, 3ll << 44};
   bool up = low < (1ull << 46);
-  bool reserved = false;
+  int64_t chosen = 0;
   for (int64_t distance : kDistances) {
     if (!up && static_cast<uint64_t>(distance) + kMargin > low) continue;
-    distance_ = up ? distance : -distance;
-    if (reserve_image(low, high, distance_)) {
-      reserved = true;
+    if (reserve_image(low, high, up ? distance : -distance)) {
+      chosen = up ? distance : -distance;
       break;
     }
   }
   void* twin = MAP_FAILED;
-  if (reserved) {
-    twin = mmap(reinterpret_cast<void*>(low + static_cast<uint64_t>(distance_)), high - low, PROT_READ | PROT_WRITE,
+  if (chosen != 0) {
+    twin = mmap(reinterpret_cast<void*>(low + static_cast<uint64_t>(chosen)), high - low, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_, 0);
   }
   if (twin == MAP_FAILED) {
-    int error = errno;
-    close(fd_);
-    fd_ = -1;
-    errno = error;
+    if (chosen == 0) errno = ENOMEM;
+    close_fd();
     return false;
   }
   madvise(twin, high - low, MADV_DONTFORK);
   madvise(twin, high - low, MADV_DONTDUMP);
   low_ = low;
+  distance_ = chosen;
   return true;
 }
 
 int TwinView::commit(uint64_t address, uint64_t bytes) {
   discard(address, bytes);  // a fresh anonymous mapping reads as zero
+  return map_plain(address, bytes);
+}
+
+int TwinView::map_plain(uint64_t address, uint64_t bytes) {
   void* got = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
                    static_cast<off_t>(address - low_));
   if (got == MAP_FAILED) return errno;
@@ -90,6 +103,7 @@ int TwinView::commit(uint64_t address, uint64_t bytes) {
 }
 
 void TwinView::discard(uint64_t address, uint64_t bytes) {
+  if (!created()) return;
   fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address - low_),
             static_cast<off_t>(bytes));
 }

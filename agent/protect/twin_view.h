@@ -4,8 +4,11 @@
 // page range as HotSpot commits, the twin once and whole. The surroundings of the
 // twin are reserved without access, so the image of an address near the heap, and
 // (by the choice of the distance) of every other mapped address, is never mapped.
-// Context: create, commit, uncommit: the mmap interposer, any thread, not in a
-// handler. distance, at: anywhere.
+//
+// There may be none: twin=off, or memfd_create is refused. Then distance() is 0 and at()
+// is the address itself, which the reader must have opened (fault/page_windows.h, the key).
+// Context: open: Agent_OnLoad, OnAttach. create, commit, discard: the mmap interposer, any
+// thread, not in a handler. distance, at: anywhere.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +17,11 @@ namespace classaccess {
 
 class TwinView {
  public:
-  // For the reserved heap range. False with errno set: no memfd, no room.
+  // The memfd; done by create() as well. 0, or the errno of a refusal.
+  int open();
+
+  // For the reserved heap range. False with errno set: no memfd, no room; then as if never
+  // opened.
   bool create(uint64_t low, uint64_t high);
 
   // Maps [address, address + bytes) of the plain view from the memfd, zero-filled
@@ -23,11 +30,17 @@ class TwinView {
   // Gives the memory back; the plain view's mapping is the caller's.
   void discard(uint64_t address, uint64_t bytes);
 
-  bool created() const { return fd_ >= 0; }
+  // Maps [address, address + bytes) of the plain view where something else is mapped now,
+  // with the contents that the twin has (late attach). 0 or errno.
+  int map_plain(uint64_t address, uint64_t bytes);
+
+  bool created() const { return distance_ != 0; }
   int64_t distance() const { return distance_; }
   char* at(uint64_t address) const { return reinterpret_cast<char*>(address + static_cast<uint64_t>(distance_)); }
 
  private:
+  void close_fd();
+
   int fd_ = -1;
   uint64_t low_ = 0;
   int64_t distance_ = 0;
