@@ -100,7 +100,9 @@ uint64_t InstructionCache::displaced_copy(CachedInstruction* row) {
   if (row->no_stub.load(std::memory_order_relaxed)) return 0;  // also one whose copy has faulted
   uint64_t stub = row->stub.load(std::memory_order_acquire);
   if (stub != 0) return stub;
-  uint32_t index = copies_run_ != nullptr && can_displace(row->instruction) ? next_copy_.fetch_add(1, std::memory_order_relaxed) : kRows;
+  uint32_t index = copies_run_ != nullptr && can_displace(row->instruction)
+                       ? next_copy_.fetch_add(1, std::memory_order_relaxed)
+                       : kRows;
   if (index >= kRows) {
     row->no_stub.store(true, std::memory_order_relaxed);
     return 0;

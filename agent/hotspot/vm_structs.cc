@@ -182,19 +182,14 @@ std::optional<uint64_t> VmStructs::flag_u64(const std::string& name) const {
   if (at == flags_.end()) return std::nullopt;
   const Flag& flag = at->second;
   switch (flag.type) {
-    case kBool:
-      return read<uint8_t>(flag.address);
-    case kInt:
-      return static_cast<uint64_t>(static_cast<int64_t>(read<int32_t>(flag.address)));
-    case kUint:
-      return read<uint32_t>(flag.address);
+    case kBool: return read<uint8_t>(flag.address);
+    case kInt: return static_cast<uint64_t>(static_cast<int64_t>(read<int32_t>(flag.address)));
+    case kUint: return read<uint32_t>(flag.address);
     case kIntx:
     case kUintx:
     case kUint64:
-    case kSizeT:
-      return read<uint64_t>(flag.address);
-    default:
-      return std::nullopt;
+    case kSizeT: return read<uint64_t>(flag.address);
+    default: return std::nullopt;
   }
 }
 

@@ -68,7 +68,8 @@ void JNICALL release_array(JNIEnv* env, jarray array, void* elements, jint mode)
 
 const jchar* JNICALL get_string(JNIEnv* env, jstring string, jboolean* is_copy) {
   const jchar* chars = g_original.GetStringCritical(env, string, is_copy);
-  return static_cast<const jchar*>(hand_out(const_cast<jchar*>(chars), Op::kLoad, __builtin_return_address(0), is_copy));
+  return static_cast<const jchar*>(
+      hand_out(const_cast<jchar*>(chars), Op::kLoad, __builtin_return_address(0), is_copy));
 }
 
 void JNICALL release_string(JNIEnv* env, jstring string, const jchar* chars) {

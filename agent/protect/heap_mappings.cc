@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -236,9 +236,7 @@ int hooked_madvise(void* at, size_t bytes, int advice) {
       // The plain view may be closed for this thread.
       return g_madvise(g_twin.at(address), bytes, advice);
     case MADV_HUGEPAGE:
-    case MADV_NOHUGEPAGE:
-      g_madvise(g_twin.at(address), bytes, advice);
-      return g_madvise(at, bytes, advice);
+    case MADV_NOHUGEPAGE: g_madvise(g_twin.at(address), bytes, advice); return g_madvise(at, bytes, advice);
     default: return g_madvise(at, bytes, advice);
   }
 }
