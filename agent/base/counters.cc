@@ -5,5 +5,6 @@ namespace classaccess {
 Counters g_counters;
 std::atomic<RecordingState> g_recording{RecordingState::kOff};
 std::atomic<uint32_t> g_gc_id{0};
+std::atomic<uint32_t> g_gc_finished{0};
 
 }  // namespace classaccess

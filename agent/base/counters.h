@@ -20,7 +20,8 @@ namespace classaccess {
   X(heap_walks, "regions")     /* lazy walks for object starts */                \
   X(decode_failures, "traps")  /* instructions that were not decoded */          \
   X(table_full, "rows")        /* class, method, site rows that found no room */ \
-  X(threads_full, "threads")   /* threads that found no state: not recorded */
+  X(threads_full, "threads")   /* threads that found no state: not recorded */ \
+  X(virtual_threads_full, "accesses") /* of virtual threads that found no row: given to the carrier */
 
 struct Counters {
 #define X(name, unit) std::atomic<uint64_t> name{0};
@@ -41,5 +42,7 @@ extern std::atomic<RecordingState> g_recording;
 
 // Number of collections that have started; AccessRecord::gc_id.
 extern std::atomic<uint32_t> g_gc_id;
+// Number of the last one that has finished; equal to g_gc_id outside of pauses.
+extern std::atomic<uint32_t> g_gc_finished;
 
 }  // namespace classaccess

@@ -120,7 +120,13 @@ void AccessPath::record(ThreadState* thread, const Access& access) {
     ++thread->counters.filtered;
     return;
   }
+  uint32_t virtual_id = virtual_threads != nullptr ? virtual_threads->current(thread) : 0;
+  if (virtual_id != 0 ? !virtual_threads->row(virtual_id).recorded
+                      : thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kVirtualOnly) {
+    return;
+  }
   AccessRecord record = {};
+  record.virtual_id = virtual_id;
   record.t_ns = access.t_ns;
   record.address = access.address;
   record.size = access.size;
@@ -190,10 +196,10 @@ void AccessPath::record_unknown(ThreadState* thread, const CpuState& cpu, Cached
 // After a store: did it write a header word of a new object?
 void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* access) {
   Resolution& found = access->resolution;
-  // With compact headers the Klass is part of the mark word, which live objects' stores
-  // change too.
-  bool klass_store = found.kind != Resolution::kObject ||
-                     (!layout->compact_headers && access->address == found.object + layout->klass_offset);
+  // With compact headers the Klass is part of the mark word. A live object's mark word is
+  // changed by compare-and-exchange only; a plain store to it makes a new object.
+  bool klass_store =
+      found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
   bool length_store = !klass_store && resolver->is_length_store(found, access->address);
   if (!klass_store && !length_store) return;
   // What was resolved before the store rests on the old contents, such as the length

@@ -13,6 +13,7 @@
 #include "agent/fault/site_table.h"
 #include "agent/fault/thread_pool.h"
 #include "agent/fault/thread_state.h"
+#include "agent/fault/virtual_threads.h"
 #include "agent/heap/code_lookup.h"
 #include "agent/heap/resolver.h"
 #include "agent/heap/vm_layout.h"
@@ -42,6 +43,7 @@ class AccessPath {
   SiteTable* sites = nullptr;
   Resolver* resolver = nullptr;
   ThreadPool* threads = nullptr;
+  VirtualThreads* virtual_threads = nullptr;  // null: there are none
   InstructionCache* instructions = nullptr;
   uint64_t java_thread_vtable = 0;  // of an ordinary JavaThread
   bool values = false;              // values=on

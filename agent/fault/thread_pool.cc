@@ -27,7 +27,7 @@ ThreadState* ThreadPool::claim(int32_t tid) {
     }
     state.choice.store(ThreadChoice::kUndecided, std::memory_order_relaxed);
     state.kind = ThreadKind::kPlatform;
-    state.thread_id = next_id_.fetch_add(1, std::memory_order_relaxed);
+    state.thread_id = next_thread_id();
     state.tid = tid;
     state.started_ns = monotonic_ns();
     state.ended_ns.store(0, std::memory_order_relaxed);
@@ -35,6 +35,7 @@ ThreadState* ThreadPool::claim(int32_t tid) {
     state.name[0] = '\0';
     state.counters = {};
     state.hints = {};
+    state.mounted = {};
     state.phase.store(ThreadPhase::kLive, std::memory_order_release);
     uint32_t high = high_.load(std::memory_order_relaxed);
     while (high <= i && !high_.compare_exchange_weak(high, i + 1, std::memory_order_acq_rel)) {

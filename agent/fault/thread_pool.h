@@ -19,6 +19,9 @@ class ThreadPool {
   // nullptr if all are taken.
   ThreadState* claim(int32_t tid);
 
+  // A number that no thread has had.
+  uint32_t next_thread_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
   // Every state in phase kLive or kEnded, in order of slots.
   template <typename F>
   void for_each(F&& f) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "agent/base/spsc_ring.h"
@@ -39,7 +40,18 @@ enum class ThreadKind : uint8_t { kPlatform = 0, kCarrier, kVirtual };
 
 // Whether `threads=` lets this thread be recorded. Undecided: the thread has
 // trapped before its ThreadStart event named it; the drain keeps its records.
-enum class ThreadChoice : uint8_t { kUndecided = 0, kRecorded, kExcluded };
+// VirtualOnly: a carrier that is excluded itself, but may run virtual threads that are not.
+enum class ThreadChoice : uint8_t { kUndecided = 0, kRecorded, kExcluded, kVirtualOnly };
+
+// Bytes of a thread's name that are kept, with the final NUL.
+constexpr size_t kThreadNameBytes = 256;
+
+// The virtual thread that a carrier was running last (virtual_threads.h).
+struct MountedThread {
+  int64_t java_tid = 0;
+  uint64_t name_bits = 0;  // Thread.name as it lies in memory, when the name was read
+  uint32_t id = 0;
+};
 
 struct ThreadState {
   std::atomic<ThreadPhase> phase{ThreadPhase::kFree};
@@ -51,11 +63,12 @@ struct ThreadState {
   std::atomic<uint64_t> ended_ns{0};
   // Name, under name_version: written by whoever made it odd.
   std::atomic<uint32_t> name_version{0};
-  char name[256] = {};
+  char name[kThreadNameBytes] = {};
 
   ThreadCounters counters;
 
   ResolverHints hints;  // its JavaThread*, the last object it touched
+  MountedThread mounted;
 
   SpscRing ring;
 };

@@ -30,6 +30,11 @@ inline uint64_t klass_of(const VmLayout& layout, uint64_t object) {
   if (layout.compact_headers) {
     uint64_t mark;
     if (!safe_load(at, &mark)) return 0;
+    // Moved by Shenandoah: the mark word is the new copy's address, and the Klass is there.
+    if ((mark & 3) == 3 && layout.collector == Collector::kShenandoah &&
+        (mark < layout.heap_low + 3 || mark >= layout.heap_high || !safe_load(twin_address(layout, mark - 3), &mark))) {
+      return 0;
+    }
     return decode_narrow_klass(layout, static_cast<uint32_t>(mark >> layout.mark_klass_shift));
   }
   if (layout.compressed_class_pointers) {

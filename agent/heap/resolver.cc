@@ -162,9 +162,8 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
 Resolution Resolver::note_header_store(uint64_t address, uint32_t size, bool length_valid) {
   Resolution none;
   const VmLayout& layout = *layout_;
-  uint64_t klass_offset = layout.compact_headers ? 0 : layout.klass_offset;
   if (size != 4 && size != 8) return none;
-  uint64_t object = address - klass_offset;
+  uint64_t object = address - layout.klass_offset;
   if ((object & (layout.object_alignment - 1)) != 0 || object < layout.heap_low) return none;
   uint64_t twin = object + static_cast<uint64_t>(layout.twin_distance);
   if (!mark_is_plausible(load_at<uint64_t>(twin), layout)) return none;

@@ -20,7 +20,7 @@ struct VmLayout {
   bool compact_headers = false;     // klass in the mark word
   bool compressed_class_pointers = false;
   bool compressed_oops = false;
-  uint32_t klass_offset = 8;        // bytes; unused with compact headers
+  uint32_t klass_offset = 8;        // bytes; 0 with compact headers: the mark word
   uint32_t array_length_offset = 12;
   uint32_t object_alignment = 8;    // ObjectAlignmentInBytes
   uint64_t narrow_klass_base = 0;
@@ -51,6 +51,13 @@ struct VmLayout {
   int32_t mirror_oop_size = 0;           // java_lang_Class::_oop_size_offset, in words
   // Offset of StackChunk.size (int, words of stack), found by JVMTI at VMInit (21+); 0: no such class
   uint32_t stack_chunk_size = 0;
+
+  // --- java.lang.Thread and String, found by JVMTI at VMInit; 0: not found ---
+  uint32_t thread_tid = 0;               // Thread.tid
+  uint32_t thread_name = 0;
+  uint32_t string_value = 0;
+  uint32_t string_coder = 0;
+  uint32_t byte_array_base = 16;         // of a byte[]'s element 0
 
   // --- Method, ConstMethod, ConstantPool ---
   uint32_t method_const_method = 0;
@@ -111,6 +118,8 @@ struct VmLayout {
   uint32_t java_thread_osthread = 0;
   uint32_t osthread_thread_id = 0;
   uint32_t java_thread_tlab = 0;         // Thread::_tlab
+  uint32_t java_thread_object = 0;       // OopHandle of its java.lang.Thread, 21+
+  uint32_t java_thread_vthread = 0;      // OopHandle of the Thread it runs now, 21+; 0: no virtual threads
   uint32_t tlab_start = 0, tlab_top = 0, tlab_end = 0;
 
   // --- libjvm text ---

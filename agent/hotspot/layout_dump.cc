@@ -100,6 +100,13 @@ std::string dump_layout(const VmLayout& layout) {
   NUMBER(java_thread_osthread);
   NUMBER(osthread_thread_id);
   NUMBER(java_thread_tlab);
+  NUMBER(java_thread_object);
+  NUMBER(java_thread_vthread);
+  NUMBER(thread_tid);
+  NUMBER(thread_name);
+  NUMBER(string_value);
+  NUMBER(string_coder);
+  NUMBER(byte_array_base);
   NUMBER(tlab_start);
   NUMBER(tlab_top);
   NUMBER(tlab_end);

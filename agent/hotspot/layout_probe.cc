@@ -68,6 +68,7 @@ void read_flags(Lookup& find, const VmStructs& vm, VmLayout* layout) {
       layout->compressed_class_pointers
           ? find.offset({{"oopDesc", "_metadata._compressed_klass"}, {"oopDesc", "_compressed_klass"}})
           : find.offset({{"oopDesc", "_metadata._klass"}});
+  if (layout->compact_headers) layout->klass_offset = 0;
   find.flag("UseCompressedOops");  // must exist; absence would read as false
   find.flag("UseCompressedClassPointers");
 }
@@ -166,6 +167,10 @@ void probe_threads(Lookup& find, VmLayout* layout) {
   layout->threads_list_threads = find.offset({{"ThreadsList", "_threads"}});
   layout->java_thread_osthread = find.offset({{"JavaThread", "_osthread"}, {"Thread", "_osthread"}});
   layout->osthread_thread_id = find.offset({{"OSThread", "_thread_id"}});
+  if (layout->jdk_major >= 21) {
+    layout->java_thread_object = find.offset({{"JavaThread", "_threadObj"}});
+    layout->java_thread_vthread = find.offset({{"JavaThread", "_vthread"}});
+  }
   layout->java_thread_tlab = find.offset({{"Thread", "_tlab"}});
   layout->tlab_start = find.offset({{"ThreadLocalAllocBuffer", "_start"}});
   layout->tlab_top = find.offset({{"ThreadLocalAllocBuffer", "_top"}});

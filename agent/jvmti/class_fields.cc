@@ -30,6 +30,25 @@ uint8_t size_of(const char* descriptor, const VmLayout& layout) {
   }
 }
 
+// The few fields that handlers read themselves.
+void note_for_layout(const ClassInfo& info, const FieldInfo& field, VmLayout* layout) {
+  struct Known {
+    const char* class_name;
+    const char* field;
+    uint32_t* offset;
+  } known[] = {{"jdk/internal/vm/StackChunk", "size", &layout->stack_chunk_size},
+               {"java/lang/Thread", "tid", &layout->thread_tid},
+               {"java/lang/Thread", "name", &layout->thread_name},
+               {"java/lang/String", "value", &layout->string_value},
+               {"java/lang/String", "coder", &layout->string_coder}};
+  if (info.loader_class_id != 0) return;
+  for (const Known& k : known) {
+    if (strcmp(field.name, k.field) == 0 && strcmp(info.name, k.class_name) == 0) {
+      __atomic_store_n(k.offset, field.offset, __ATOMIC_RELAXED);
+    }
+  }
+}
+
 const FieldInfo* const* to_array(std::vector<const FieldInfo*>* fields) {
   std::sort(fields->begin(), fields->end(),
             [](const FieldInfo* a, const FieldInfo* b) { return a->offset < b->offset; });
@@ -87,9 +106,7 @@ const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const Fi
     field->offset =
         field->is_static ? *reinterpret_cast<const uint32_t*>(id + jniid_offset_) : static_cast<uint32_t>(id >> 2);
     (field->is_static ? statics : instance).push_back(field);
-    if (info.is_stack_chunk && strcmp(field->name, "size") == 0) {
-      __atomic_store_n(&layout_->stack_chunk_size, field->offset, __ATOMIC_RELAXED);  // handlers read it
-    }
+    if (!field->is_static) note_for_layout(info, *field, layout_);
   }
   auto* set = new FieldSet;
   set->instance_count = static_cast<uint32_t>(instance.size());
@@ -103,6 +120,7 @@ bool ClassFields::try_add(JNIEnv* jni, jclass klass) {
   uint64_t address = klass_of_mirror(klass);
   ClassInfo* info = address != 0 ? classes_->find_or_add(address) : nullptr;
   if (info == nullptr) return false;
+  if (strcmp(info->name, "[B") == 0) layout_->byte_array_base = array_base(info->layout_helper);
   if (info->is_array || info->fields.load(std::memory_order_acquire) != nullptr) return true;
   jint status = 0;
   if (jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE) return false;

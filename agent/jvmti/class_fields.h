@@ -1,5 +1,5 @@
 // Field names and offsets of prepared classes, by JVMTI, published in the class table;
-// StackChunk.size also in the layout.
+// those that handlers read themselves (StackChunk, Thread, String) also in the layout.
 //
 // Source of the offsets: the jfieldID encoding, unchanged from 17 to 25
 // (share/runtime/jfieldIDWorkaround.hpp): an instance field's offset is id >> 2; a

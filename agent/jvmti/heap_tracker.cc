@@ -188,6 +188,7 @@ void HeapTracker::finished() {
   apply_scope();
   uint32_t id = g_gc_id.load(std::memory_order_relaxed);
   if (id != 0) log_->row(id).end_ns.store(monotonic_ns(), std::memory_order_release);
+  g_gc_finished.store(id, std::memory_order_release);
 }
 
 }  // namespace classaccess

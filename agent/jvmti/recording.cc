@@ -82,8 +82,10 @@ std::string Recording::take_steps() {
   problem = choose_gate();
   if (problem.empty()) problem = choose_twin();
   if (!problem.empty()) return problem;
+  thread_globs_.assign(options_.threads.begin(), options_.threads.end());
   if (!classes_.create(&patterns_, &layout_) || !methods_.create(&classes_, &layout_) ||
       !code_.create(&methods_, &layout_) || !sites_.create() || !instructions_.create() || !threads_.create() ||
+      !virtual_threads_.create(&layout_, &threads_, thread_globs_.data(), thread_globs_.size()) ||
       !collections_.create(1u << 20)) {
     return "the address space for the tables could not be reserved (ulimit -v?)";
   }
@@ -226,6 +228,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   access_.sites = &sites_;
   access_.resolver = &resolver_;
   access_.threads = &threads_;
+  access_.virtual_threads = &virtual_threads_;
   access_.instructions = &instructions_;
   access_.values = options_.values;
   access_.filter_threads = !options_.threads.empty();
@@ -264,6 +267,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
 
   WriterSources sources;
   sources.threads = &threads_;
+  sources.virtual_threads = &virtual_threads_;
   sources.classes = &classes_;
   sources.methods = &methods_;
   sources.sites = &sites_;

@@ -6,6 +6,8 @@
 #include <jvmti.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "agent/fault/fault_handler.h"
 #include "agent/heap/object_starts.h"
@@ -65,6 +67,8 @@ class Recording {
   SiteTable sites_;
   InstructionCache instructions_;
   ThreadPool threads_;
+  VirtualThreads virtual_threads_;
+  std::vector<std::string_view> thread_globs_;
   GcLog collections_;
   ObjectStarts starts_;
   Resolver resolver_;

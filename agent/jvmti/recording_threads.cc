@@ -73,7 +73,9 @@ void Recording::name_thread(JNIEnv* jni, jthread thread, ThreadState* state) {
   if (jvmti_->GetThreadInfo(thread, &info) != JVMTI_ERROR_NONE) return;
   set_name(state, thread_id, info.name);
   ThreadChoice undecided = ThreadChoice::kUndecided;
-  state->choice.compare_exchange_strong(undecided, wants(info.name) ? ThreadChoice::kRecorded : ThreadChoice::kExcluded,
+  // Virtual threads are chosen by their own names.
+  ThreadChoice no = state->kind == ThreadKind::kCarrier ? ThreadChoice::kVirtualOnly : ThreadChoice::kExcluded;
+  state->choice.compare_exchange_strong(undecided, wants(info.name) ? ThreadChoice::kRecorded : no,
                                         std::memory_order_acq_rel);
   jvmti_->Deallocate(reinterpret_cast<unsigned char*>(info.name));
   if (info.thread_group != nullptr) jni->DeleteLocalRef(info.thread_group);
@@ -86,9 +88,9 @@ void Recording::thread_started(JNIEnv* jni, jthread thread) {
   fields_.retry(jni);
   ThreadState* state = FaultHandler::adopt_this_thread(true);
   if (state == nullptr) return scope.leave(false);
-  name_thread(jni, thread, state);
   if (layout_.jdk_major >= 21 && is_carrier(jvmti_, jni, thread)) state->kind = ThreadKind::kCarrier;
-  bool wanted = state->choice.load(std::memory_order_relaxed) == ThreadChoice::kRecorded;
+  name_thread(jni, thread, state);
+  bool wanted = state->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded;
   // A thread started by an armed one is born armed: every allocation of it was seen.
   if (wanted && !scope.was_armed()) FaultHandler::note_own_tlab();
   scope.leave(wanted);

@@ -59,6 +59,9 @@ class Pieces {
 // Mark word, Klass word, array length, up to the first byte of the body.
 // Sources: share/oops/markWord.hpp, oop.hpp, arrayOop.hpp, through VmLayout.
 void take_header(Pieces* pieces, const ClassInfo& klass, Op op, const VmLayout& layout) {
+  // With compact headers the Klass is the upper 22 bits of the mark word, and a load of its
+  // upper half is made for nothing else.
+  if (layout.compact_headers && op == Op::kLoad && pieces->at() >= 4) pieces->take_until(8, Part::kKlass);
   pieces->take_until(8, Part::kMark);
   if (!layout.compact_headers) {
     pieces->take_until(layout.klass_offset, Part::kPadding);

@@ -16,7 +16,8 @@ constexpr uint64_t kCommitNs = 200000000, kMaxCommitNs = 400000000;
 constexpr uint64_t kDiagnosticsNs = 1000000000;
 
 // The name under its seqlock; false while the owner is writing it.
-bool read_name(const ThreadState& state, uint32_t* version, std::string* name) {
+template <typename State>
+bool read_name(const State& state, uint32_t* version, std::string* name) {
   uint32_t before = state.name_version.load(std::memory_order_acquire);
   if (before % 2 != 0) return false;
   char copy[sizeof(state.name)];
@@ -124,6 +125,7 @@ void Drain::take(ThreadState& state) {
       for (const AccessRecord& record : kept) accept(stream, record);
     }
   } else {
+    stream->virtual_only = choice == ThreadChoice::kVirtualOnly;
     bool has_records = !taken_.empty() || !stream->undecided.empty();
     update_thread(state, stream, has_records);
     for (const AccessRecord& record : stream->undecided) accept(stream, record);
@@ -149,6 +151,31 @@ void Drain::update_thread(ThreadState& state, Stream* stream, bool has_records) 
   changed_ = true;
 }
 
+uint32_t Drain::thread_of(const Stream& stream, const AccessRecord& record) {
+  if (record.virtual_id == 0 || sources_.virtual_threads == nullptr) return stream.thread_id;
+  update_virtual(record.virtual_id);
+  return sources_.virtual_threads->row(record.virtual_id).thread_id;
+}
+
+void Drain::update_virtual(uint32_t id) {
+  const VirtualThread& thread = sources_.virtual_threads->row(id);
+  if (id >= virtual_rows_.size()) virtual_rows_.resize(std::max<size_t>(id + 1, 2 * virtual_rows_.size()));
+  VirtualRow& known = virtual_rows_[id];
+  uint32_t carrier_id = thread.carrier_id.load(std::memory_order_relaxed);
+  uint32_t version = thread.name_version.load(std::memory_order_relaxed);
+  if (known.written && known.name_version == version && known.carrier_id == carrier_id) return;
+  ThreadRow row;
+  bool named = read_name(thread, &version, &row.name);
+  if (known.written && !named) return;  // at its next record, or at the end
+  known = {true, named ? version : 0, carrier_id};
+  row.id = thread.thread_id;
+  row.kind = "virtual";
+  row.carrier_id = carrier_id;
+  row.started_ns = static_cast<int64_t>(thread.started_ns - started_ns_);
+  threads_.put(row);
+  changed_ = true;
+}
+
 void Drain::end_thread(ThreadState& state, Stream* stream) {
   expire_pending(stream);
   if (stream->has_row) {
@@ -165,6 +192,7 @@ void Drain::end_thread(ThreadState& state, Stream* stream) {
 
 void Drain::accept(Stream* stream, const AccessRecord& record) {
   PendingStores& pending = stream->pending;
+  if (stream->virtual_only && record.virtual_id == 0) return;
   if (pending.stale(record.gc_id) || pending.full()) expire_pending(stream);
   switch (record.kind) {
     case RecordKind::kPending: pending.add(record); break;
@@ -173,12 +201,12 @@ void Drain::accept(Stream* stream, const AccessRecord& record) {
       pending.resolve(record, [&](AccessRecord store) {
         if (!selected) return;
         store.kind = RecordKind::kKlassStore;  // classified as part init
-        emit(stream->thread_id, store);
+        emit(thread_of(*stream, store), store);
       });
-      if (selected) emit(stream->thread_id, record);
+      if (selected) emit(thread_of(*stream, record), record);
       break;
     }
-    case RecordKind::kAccess: emit(stream->thread_id, record); break;
+    case RecordKind::kAccess: emit(thread_of(*stream, record), record); break;
   }
 }
 
@@ -188,7 +216,7 @@ void Drain::expire_pending(Stream* stream) {
     store.object = 0;
     store.extent = 0;
     store.class_id = 0;
-    emit(stream->thread_id, store);
+    emit(thread_of(*stream, store), store);
   });
 }
 
@@ -309,6 +337,9 @@ bool Drain::finish() {
     }
     expire_pending(stream);
   });
+  for (uint32_t id = 1; id < virtual_rows_.size(); ++id) {
+    if (virtual_rows_[id].written) update_virtual(id);
+  }
   // Twice: the first commit writes dictionary rows, the counters tell about it.
   if (!commit()) return false;
   changed_ = true;

@@ -57,6 +57,7 @@ class Drain {
     uint32_t thread_id = 0;
     uint32_t name_version = 0;
     bool has_row = false, assume_recorded = false;
+    bool virtual_only = false;  // a carrier whose own accesses are not wanted
     ThreadRow row;
     PendingStores pending;
     std::vector<AccessRecord> undecided;
@@ -69,6 +70,8 @@ class Drain {
   void accept(Stream* stream, const AccessRecord& record);
   void decide(ThreadState& state, Stream* stream, bool last);
   void expire_pending(Stream* stream);
+  uint32_t thread_of(const Stream& stream, const AccessRecord& record);
+  void update_virtual(uint32_t id);
   void emit(uint32_t thread_id, const AccessRecord& record);
   void emit_row(uint32_t thread_id, const AccessRecord& record, const AccessRow& row, const ClassInfo* klass);
   void write_event(uint32_t tally, const AccessRecord& record, const AccessRow& row, const TallyEntry& entry,
@@ -92,6 +95,12 @@ class Drain {
   ThreadRows threads_;
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
+  // What the `thread` row of a virtual thread said last, by VirtualThreads' id.
+  struct VirtualRow {
+    bool written = false;
+    uint32_t name_version = 0, carrier_id = 0;
+  };
+  std::vector<VirtualRow> virtual_rows_;
   std::vector<AccessRecord> taken_;
   std::vector<AccessRow> rows_;
   bool changed_ = false;

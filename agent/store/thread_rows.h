@@ -13,7 +13,8 @@ namespace classaccess {
 
 struct ThreadRow {
   uint32_t id = 0;
-  int32_t tid = 0;
+  int32_t tid = 0;         // 0: NULL
+  uint32_t carrier_id = 0;  // 0: NULL
   std::string name;        // UTF-8; empty: NULL
   const char* kind = "";   // a literal
   int64_t started_ns = 0;  // since run.started_at, like ended_ns

@@ -20,6 +20,7 @@
 #include "agent/base/wake.h"
 #include "agent/fault/site_table.h"
 #include "agent/fault/thread_pool.h"
+#include "agent/fault/virtual_threads.h"
 #include "agent/heap/class_table.h"
 #include "agent/heap/gc_log.h"
 #include "agent/heap/method_table.h"
@@ -29,6 +30,7 @@ namespace classaccess {
 // What the writer reads; all of it outlives the writer.
 struct WriterSources {
   ThreadPool* threads = nullptr;
+  const VirtualThreads* virtual_threads = nullptr;  // null: there are none
   const ClassTable* classes = nullptr;
   const MethodTable* methods = nullptr;
   const SiteTable* sites = nullptr;

@@ -59,7 +59,8 @@ struct AccessRecord {
   Op op;
   RecordKind kind;
   uint8_t flags;      // RecordFlag
-  uint8_t reserved[5];
+  uint8_t reserved;
+  uint32_t virtual_id;  // VirtualThreads: whose access it is; 0: of the ring's own thread
 };
 static_assert(sizeof(AccessRecord) == 64, "one cache line");
 
