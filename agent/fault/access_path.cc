@@ -198,8 +198,7 @@ void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* a
   Resolution& found = access->resolution;
   // With compact headers the Klass is part of the mark word. A live object's mark word is
   // changed by compare-and-exchange only; a plain store to it makes a new object.
-  bool klass_store =
-      found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
+  bool klass_store = found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
   bool length_store = !klass_store && resolver->is_length_store(found, access->address);
   if (!klass_store && !length_store) return;
   // What was resolved before the store rests on the old contents, such as the length

@@ -102,10 +102,9 @@ void VirtualThreads::read_name(uint64_t oop, VirtualThread* to) const {
   uint8_t coder = 0;
   int32_t length = 0;
   if (!load_oop(oop + layout_->thread_name, &string, &bits)) return;
-  if (string != 0 &&
-      (!load_oop(string + layout_->string_value, &value, &bits) || value == 0 ||
-       !safe_load(twin_address(*layout_, string + layout_->string_coder), &coder) ||
-       !safe_load(twin_address(*layout_, value + layout_->array_length_offset), &length))) {
+  if (string != 0 && (!load_oop(string + layout_->string_value, &value, &bits) || value == 0 ||
+                      !safe_load(twin_address(*layout_, string + layout_->string_coder), &coder) ||
+                      !safe_load(twin_address(*layout_, value + layout_->array_length_offset), &length))) {
     return;
   }
   uint32_t version = to->name_version.load(std::memory_order_relaxed);

@@ -20,10 +20,10 @@
 namespace classaccess {
 
 struct VirtualThread {
-  uint32_t thread_id = 0;  // process-wide like ThreadState's
-  bool recorded = true;    // as `threads=` says of its name at first sight
-  int64_t java_tid = 0;    // Thread.threadId()
-  uint64_t started_ns = 0;  // its first recorded access
+  uint32_t thread_id = 0;               // process-wide like ThreadState's
+  bool recorded = true;                 // as `threads=` says of its name at first sight
+  int64_t java_tid = 0;                 // Thread.threadId()
+  uint64_t started_ns = 0;              // its first recorded access
   std::atomic<uint32_t> carrier_id{0};  // thread_id of the carrier that ran it last
   // As in ThreadState: odd while its carrier writes it.
   std::atomic<uint32_t> name_version{0};

@@ -3,10 +3,11 @@
 namespace classaccess {
 
 bool ThreadRows::prepare(Database& database) {
-  return upsert_.prepare(database,
-                         "INSERT INTO thread(id, tid, name, kind, started_ns, ended_ns, carrier_id) VALUES(?,?,?,?,?,?,?) "
-                         "ON CONFLICT(id) DO UPDATE SET name = excluded.name, ended_ns = excluded.ended_ns, "
-                         "carrier_id = excluded.carrier_id");
+  return upsert_.prepare(
+      database,
+      "INSERT INTO thread(id, tid, name, kind, started_ns, ended_ns, carrier_id) VALUES(?,?,?,?,?,?,?) "
+      "ON CONFLICT(id) DO UPDATE SET name = excluded.name, ended_ns = excluded.ended_ns, "
+      "carrier_id = excluded.carrier_id");
 }
 
 bool ThreadRows::flush() {

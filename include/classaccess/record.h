@@ -58,7 +58,7 @@ struct AccessRecord {
   uint32_t gc_id;     // number of collections that had started
   Op op;
   RecordKind kind;
-  uint8_t flags;      // RecordFlag
+  uint8_t flags;  // RecordFlag
   uint8_t reserved;
   uint32_t virtual_id;  // VirtualThreads: whose access it is; 0: of the ring's own thread
 };

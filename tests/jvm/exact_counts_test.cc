@@ -7,6 +7,7 @@
 #include "tests/jvm/database.h"
 #include "tests/jvm/expectations.h"
 #include "tests/jvm/java_test.h"
+#include "tests/jvm/matrix.h"
 #include "tests/jvm/modes.h"
 
 namespace classaccess {
@@ -17,6 +18,8 @@ const char kPrimitiveArrays[] = ",boolean[],byte[],char[],short[],int[],long[],f
 
 class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode> {
  protected:
+  void check();
+
   // Under churn a primitive array is not selected: zeroing 40 MB of byte[] would be most of the rows.
   static bool selected(const Expectation& e) {
     return !GetParam().churn || e.class_name.rfind("held.", 0) == 0 || e.class_name == "int[][]";
@@ -38,8 +41,12 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
                           ",out=" + path("run.db") + ",events=all" + mode.agent_options();
     JavaRun java{mode.jdk, mode.flags(), options, {"counts.ExactCounts"}, "", 180};
     java.program.push_back(std::to_string(mode.threads));
-    java.program.push_back(mode.churn ? "10" : interpreted ? "3" : "8");
+    java.program.push_back(mode.rounds != 0 ? std::to_string(mode.rounds)
+                           : mode.churn     ? "10"
+                           : interpreted    ? "3"
+                                            : "8");
     java.program.push_back(mode.churn ? "100" : "0");
+    if (!mode.refusal().empty()) return expect_refused(java);
     expectations_ = run_counts(java);
     if (HasFailure()) return;
     ASSERT_GT(expectations_.size(), 100u);
@@ -49,6 +56,17 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
     ASSERT_TRUE(db_->is_open()) << db_->error();
     counts_ = read_counts(*db_);
     indexes_ = read_indexes(*db_);
+  }
+
+  // One message with the reason, status 1, no database, and the program has not run.
+  void expect_refused(const JavaRun& java) {
+    ProcessResult result = run(java);
+    expect_status(result, 1);
+    std::vector<std::string> said = lines_with(result.err, "classaccess: ");
+    ASSERT_EQ(said.size(), 1u) << result.err;
+    EXPECT_NE(said[0].find(GetParam().refusal()), std::string::npos) << said[0];
+    EXPECT_EQ(result.out.find("CHECK"), std::string::npos) << result.out;
+    EXPECT_FALSE(file_exists(path("run.db")));
   }
 
   // Counts of classes in package `held` that no expectation speaks of: there must be none.
@@ -110,9 +128,9 @@ class ExactCounts : public CountsTest, public ::testing::WithParamInterface<Mode
   Indexes indexes_;
 };
 
-TEST_P(ExactCounts, EqualWhatTheProgramDid) {
+void ExactCounts::check() {
   record();
-  if (HasFailure() || IsSkipped()) return;
+  if (HasFailure() || IsSkipped() || !GetParam().refusal().empty()) return;
   expect_complete();
   expect_nothing_else();
   expect_rows_agree();
@@ -151,8 +169,60 @@ TEST_P(ExactCounts, EqualWhatTheProgramDid) {
   EXPECT_GT(compiled * 2, all) << "compiled " << compiled << " of " << all;
 }
 
+TEST_P(ExactCounts, EqualWhatTheProgramDid) { check(); }
+
 INSTANTIATE_TEST_SUITE_P(Modes, ExactCounts, ::testing::ValuesIn(exact_count_modes()),
                          [](const auto& param) { return param.param.name(); });
+
+class Matrix : public ExactCounts {};
+
+TEST_P(Matrix, EqualWhatTheProgramDid) {
+  std::cout << "CLASSACCESS_MATRIX_SEED=" << matrix_seed() << " chooses the cells of this run\n";
+  check();
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, Matrix, ::testing::ValuesIn(matrix_cells()),
+                         [](const auto& param) { return param.param.name(); });
+
+// The choice itself: small, the same for the same seed, and no pair of values that a traced cell can have
+// is left to a refused one.
+TEST(MatrixChoice, CoversEveryPair) {
+  std::vector<Mode> all = all_matrix_cells();
+  auto pairs = [](const std::vector<Mode>& cells) {
+    std::set<std::string> seen;
+    for (const Mode& mode : cells) {
+      if (!mode.refusal().empty()) continue;
+      std::string jdk = mode.jdk.home + (mode.compact ? "c" : "");
+      std::string collector = std::to_string(static_cast<int>(mode.collector));
+      std::string execution = std::to_string(static_cast<int>(mode.execution));
+      std::string oops = mode.compressed_oops ? "32" : "64", gate = mode.mprotect ? "m" : "p";
+      for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{{jdk, collector},
+                                                                                 {jdk, execution},
+                                                                                 {jdk, oops},
+                                                                                 {jdk, gate},
+                                                                                 {collector, execution},
+                                                                                 {collector, oops},
+                                                                                 {collector, gate},
+                                                                                 {execution, oops},
+                                                                                 {execution, gate},
+                                                                                 {oops, gate}}) {
+        seen.insert(a + " " + b);
+      }
+    }
+    return seen;
+  };
+  for (uint64_t seed : {1u, 2u, 77u}) {
+    std::vector<Mode> cells = pairwise(all, seed, 60);
+    EXPECT_LE(cells.size(), 60u);
+    EXPECT_EQ(pairs(cells), pairs(all)) << seed;
+    std::set<std::string> names, again;
+    for (const Mode& mode : cells) names.insert(mode.name());
+    for (const Mode& mode : pairwise(all, seed, 60)) again.insert(mode.name());
+    EXPECT_EQ(names, again) << seed;
+    EXPECT_EQ(names.size(), cells.size()) << seed;
+    std::cout << "seed " << seed << ": " << cells.size() << " of " << all.size() << " cells\n";
+  }
+}
 
 }  // namespace
 }  // namespace classaccess

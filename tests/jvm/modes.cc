@@ -22,6 +22,7 @@ const char* collector_name(Collector c) {
     case Collector::kG1: return "G1";
     case Collector::kShenandoah: return "Shenandoah";
     case Collector::kEpsilon: return "Epsilon";
+    case Collector::kZ: return "Z";
     case Collector::kDefault: return "Default";
   }
   return "";
@@ -58,6 +59,7 @@ std::vector<std::string> Mode::flags() const {
   std::vector<std::string> all = execution_flags(execution);
   for (const std::string& flag : collector_flags(collector)) all.push_back(flag);
   if (!compressed_oops) all.push_back("-XX:-UseCompressedOops");
+  if (compact) all.push_back("-XX:+UseCompactObjectHeaders");
   if (churn) {
     for (const char* flag : {"-Xms8m", "-Xmx256m", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"}) {
       all.push_back(flag);
@@ -69,11 +71,18 @@ std::vector<std::string> Mode::flags() const {
 }
 
 std::string Mode::name() const {
-  std::string text = jdk.name + "_" + execution_name(execution) + "_" + collector_name(collector);
+  std::string text =
+      jdk.name + (compact ? "compact_" : "_") + execution_name(execution) + "_" + collector_name(collector);
   if (!compressed_oops) text += "_oops64";
   if (churn) text += "_churn";
   if (mprotect) text += "_mprotect";
   return text + "_" + std::to_string(threads);
+}
+
+std::string Mode::refusal() const {
+  if (collector == Collector::kZ) return "ZGC is not supported";
+  if (collector == Collector::kShenandoah && mprotect) return "Shenandoah is not supported with protect=mprotect";
+  return "";
 }
 
 bool Mode::concurrent_marking() const {
@@ -92,6 +101,10 @@ std::vector<Mode> exact_count_modes() {
             for (bool churn : {false, true}) {
               if (churn && collector == Collector::kEpsilon) continue;  // never collects
               modes.push_back(Mode{jdk, execution, collector, compressed, churn, 8});
+              if (jdk.major >= 24) {
+                modes.push_back(modes.back());
+                modes.back().compact = true;
+              }
               // Exact where the collector works in pauses only.
               bool pauses = collector == Collector::kSerial || collector == Collector::kParallel ||
                             collector == Collector::kEpsilon;
@@ -105,27 +118,22 @@ std::vector<Mode> exact_count_modes() {
     }
     return modes;
   }
+  // What the cells of the matrix (matrix.h) leave out: many threads, collections meanwhile, the defaults.
   for (const Jdk& jdk : installed_jdks()) {
     bool oldest = jdk.home == oldest_jdk().home;
-    for (Collector collector : kCollectors) {
-      modes.push_back(Mode{jdk, Execution::kInterpreted, collector, true, false, 8});
-    }
-    modes.push_back(Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kSerial, false, false, 8});
     modes.push_back(Mode{jdk, Execution::kInterpreted, Collector::kSerial, true, false, 1});
-    modes.push_back(
-        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, !oldest, 8, true});
-    modes.push_back(
-        Mode{jdk, Execution::kC2, oldest ? Collector::kParallel : Collector::kEpsilon, true, false, 8, true});
     modes.push_back(
         Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, true, 8});
     modes.push_back(
         Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kShenandoah, true, true, 8});
-    modes.push_back(Mode{jdk, Execution::kC1, oldest ? Collector::kSerial : Collector::kG1, true, false, 8});
-    modes.push_back(Mode{jdk, Execution::kC2, oldest ? Collector::kG1 : Collector::kSerial, true, false, 8});
     modes.push_back(
-        Mode{jdk, Execution::kC2, oldest ? Collector::kParallel : Collector::kShenandoah, !oldest, false, 8});
+        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, !oldest, 8, true});
+    modes.push_back(Mode{jdk, Execution::kC2, oldest ? Collector::kG1 : Collector::kSerial, true, false, 8});
     modes.push_back(Mode{jdk, Execution::kDefault, Collector::kDefault, true, false, 8});
   }
+  Mode compact{newest_jdk(), Execution::kInterpreted, Collector::kG1, true, true, 8};
+  compact.compact = true;
+  if (newest_jdk().major >= 24) modes.push_back(compact);
   return modes;
 }
 

@@ -11,7 +11,7 @@
 namespace classaccess {
 
 enum class Execution { kInterpreted, kC1, kC2, kDefault };
-enum class Collector { kSerial, kParallel, kG1, kShenandoah, kEpsilon, kDefault };
+enum class Collector { kSerial, kParallel, kG1, kShenandoah, kEpsilon, kZ, kDefault };
 
 struct Mode {
   Jdk jdk;
@@ -21,6 +21,8 @@ struct Mode {
   bool churn = false;  // the heap grows, shrinks and is collected 100 times meanwhile
   int threads = 8;
   bool mprotect = false;  // protect=mprotect, else the default back end
+  bool compact = false;   // 25: -XX:+UseCompactObjectHeaders
+  int rounds = 0;         // 0: what the execution mode needs to be measured well
 
   // Agent options of this mode, with a leading comma; may be empty.
   std::string agent_options() const { return mprotect ? ",protect=mprotect" : ""; }
@@ -28,6 +30,8 @@ struct Mode {
   std::vector<std::string> flags() const;
   // Letters, digits and underscores: jdk17_xint_g1_oops64_churn_8.
   std::string name() const;
+  // Why the agent refuses to start, or empty: the text its message must contain.
+  std::string refusal() const;
   // The collector works while Java threads run: its barriers load references on their behalf.
   bool concurrent_marking() const;
 };
