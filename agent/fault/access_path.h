@@ -48,6 +48,7 @@ class AccessPath {
   uint64_t java_thread_vtable = 0;  // of an ordinary JavaThread
   bool values = false;              // values=on
   bool filter_threads = false;      // threads= was given
+  bool late = false;                // attached: older threads of every kind have the key closed
 
   // `thread` null: performed without a record.
   Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault);

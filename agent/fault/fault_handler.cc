@@ -17,6 +17,7 @@
 #include "agent/fault/page_windows.h"
 #include "agent/fault/signal_chain.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_conversion.h"
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/protection_key.h"
 #include "agent/protect/twin_view.h"
@@ -196,6 +197,9 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
     return true;
   }
   auto address = reinterpret_cast<uint64_t>(info->si_addr);
+  constexpr int kNotPermitted = 2;  // SEGV_ACCERR
+  bool armed = g_gate.is_fault(signal, info) && g_armed.armed(address);
+  if (!armed && signal == SIGSEGV && info->si_code == kNotPermitted && HeapConversion::wait(address, pc)) return true;
   if (!g_gate.is_fault(signal, info)) return false;
   if (g_armed.armed(address)) {
     trap(info, uc);
@@ -302,9 +306,9 @@ ThreadState* FaultHandler::adopt_this_thread(bool announced) {
   uint64_t java_thread = find_java_thread(*g_access->layout, tid);
   if (java_thread == 0) return nullptr;
   // Compiler and service threads are JavaThreads too, of classes of their own. With keys
-  // none of them is closed out unless an armed thread started it.
+  // none of them is closed out unless an armed thread started it, or all were (late attach).
   uint64_t vtable = 0;
-  if (!announced && !g_gate.per_thread() &&
+  if (!announced && (!g_gate.per_thread() || g_access->late) &&
       (!safe_load(java_thread, &vtable) || vtable != g_access->java_thread_vtable))
     return nullptr;
   ThreadState* thread = g_access->threads->claim(tid);

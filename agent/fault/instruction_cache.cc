@@ -52,6 +52,15 @@ bool InstructionCache::create() {
   return true;
 }
 
+void InstructionCache::destroy() {
+  constexpr size_t kBytes = static_cast<size_t>(kRows) * kCopyBytes;
+  if (copies_run_ == nullptr) return;
+  char* run = copies_run_;
+  copies_run_ = nullptr;
+  munmap(run, kBytes);
+  munmap(copies_write_, kBytes);
+}
+
 void InstructionCache::fill(CachedInstruction* row, uint64_t pc) {
   uint8_t code[kMaxInstruction];
   uint8_t available = fetch(pc, code, kMaxInstruction);

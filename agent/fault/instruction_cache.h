@@ -40,6 +40,9 @@ class InstructionCache {
   // none. Not in a signal handler.
   bool create();
 
+  // An attach has failed before anything was recorded: the copies are unmapped.
+  void destroy();
+
   // The row for the code at `pc`. If the table is full, a scratch row in *fallback is
   // filled instead (nothing cached).
   CachedInstruction* lookup(uint64_t pc, CachedInstruction* fallback);

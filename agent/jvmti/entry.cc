@@ -19,6 +19,8 @@ namespace {
 
 // Never destroyed: handlers and late callbacks may run until the process is gone.
 Recording* g_the_recording = nullptr;
+// An attach has failed: that recording is not active, another may be tried.
+bool g_attach_failed = false;
 
 // Another copy of the library (another path) has its own globals, but its mappings
 // are in this process.
@@ -124,10 +126,12 @@ void set_event_callbacks(jvmtiEnv* jvmti) {
 
 namespace {
 
-jint load(JavaVM* vm, const char* text) {
-  if (g_the_recording != nullptr || other_agent_in_process()) {
+jint load(JavaVM* vm, const char* text, bool late) {
+  bool ours = g_the_recording != nullptr && !g_attach_failed;
+  if (ours || other_agent_in_process()) {
+    if (late) return refuse("a recording is active in this JVM already");
     set_log(LogLevel::kWarn, 2);
-    if (g_the_recording != nullptr) g_the_recording->abandon_if_not_begun();
+    if (ours) g_the_recording->abandon_if_not_begun();
     return refuse("a recording is active in this JVM already: give -agentpath once");
   }
   Options options;
@@ -135,6 +139,7 @@ jint load(JavaVM* vm, const char* text) {
   if (!problem.empty()) return refuse(problem);
   if (options.help) {
     write_help();
+    if (late) return JNI_ERR;  // nothing is recorded
     _exit(0);
   }
   LogFile log;
@@ -142,6 +147,12 @@ jint load(JavaVM* vm, const char* text) {
   if (!problem.empty()) return refuse(problem);
   pin_library();
   auto* recording = new Recording;
+  if (late) {
+    g_the_recording = recording;  // the callbacks use it
+    problem = recording->attach(vm, options);
+    g_attach_failed = !problem.empty();
+    return problem.empty() ? JNI_OK : log.refuse(options, problem);
+  }
   problem = recording->prepare(vm, options);
   if (!problem.empty()) return log.refuse(options, problem);
   g_the_recording = recording;
@@ -153,10 +164,8 @@ jint load(JavaVM* vm, const char* text) {
 
 extern "C" {
 
-JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char* options, void*) { return classaccess::load(vm, options); }
+JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char* options, void*) { return classaccess::load(vm, options, false); }
 
-JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM*, char*, void*) {
-  return classaccess::refuse("attaching to a running JVM is not available in this build: start it with -agentpath");
-}
+JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM* vm, char* options, void*) { return classaccess::load(vm, options, true); }
 
 }  // extern "C"

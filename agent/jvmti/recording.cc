@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -95,8 +96,9 @@ std::string Recording::take_steps() {
   memset(&wanted, 0, sizeof(wanted));
   wanted.can_generate_garbage_collection_events = 1;
   wanted.can_generate_compiled_method_load_events = 1;
+  wanted.can_tag_objects = late_ ? 1 : 0;  // for a heap walk (late_attach.cc)
   if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) return "the JVM refuses the capabilities we need";
-  problem = install_heap_mappings(max_heap_bytes_, twin_use_);
+  problem = late_ ? install_late_heap_mappings() : install_heap_mappings(max_heap_bytes_, twin_use_);
   if (!problem.empty()) return problem;
   // Last: with overwrite=on it takes an older recording away.
   WriterOptions writer;
@@ -196,14 +198,8 @@ RunInfo Recording::run_info(JNIEnv*) {
   return run;
 }
 
-std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
-  std::string problem = complete_layout(&layout_, vm_);
-  if (!problem.empty()) return problem;
-  if (options_.heap == HeapScope::kRange &&
-      (options_.heap_high <= layout_.heap_low || options_.heap_low >= layout_.heap_high)) {
-    return "option 'heap': " + heap_range_text(options_.heap_low, options_.heap_high) +
-           " is outside the heap, which is " + heap_range_text(layout_.heap_low, layout_.heap_high);
-  }
+// The heap was recognised, and is mapped twice unless that is not wanted.
+std::string Recording::check_heap() {
   HeapMappingState heap = heap_mapping_state();
   if (heap.error != 0) return std::string("the heap could not be mapped twice: ") + strerror(heap.error);
   if (!heap.found || layout_.heap_low < heap.low || layout_.heap_high > heap.high) {
@@ -213,6 +209,31 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   if (twin_use_ == TwinUse::kWherePossible && !g_twin.created()) {
     raw_log(LogLevel::kWarn, "no second view of the heap: no room for it (ulimit -v?); using twin=off");
   }
+  return "";
+}
+
+uint64_t Recording::tlab_reserve_bytes() const {
+  uint64_t words = 2;
+  if (auto address = vm_.address("ThreadLocalAllocBuffer", "_reserve_for_allocation_prefetch")) {
+    int32_t prefetch = *reinterpret_cast<const int32_t*>(*address);
+    if (prefetch > 2) words = static_cast<uint64_t>(prefetch);
+  }
+  if (auto address = vm_.address("CollectedHeap", "_lab_alignment_reserve")) {
+    words = std::max(words, *reinterpret_cast<const uint64_t*>(*address));
+  }
+  return align_object_size(layout_, words * 8);
+}
+
+std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
+  std::string problem = complete_layout(&layout_, vm_);
+  if (!problem.empty()) return problem;
+  if (options_.heap == HeapScope::kRange &&
+      (options_.heap_high <= layout_.heap_low || options_.heap_low >= layout_.heap_high)) {
+    return "option 'heap': " + heap_range_text(options_.heap_low, options_.heap_high) +
+           " is outside the heap, which is " + heap_range_text(layout_.heap_low, layout_.heap_high);
+  }
+  if (!late_) problem = check_heap();
+  if (!problem.empty()) return problem;
   if (!starts_.create(layout_.heap_low, layout_.heap_high)) return "no address space for the object starts";
   uint32_t jniid_offset = static_cast<uint32_t>(vm_.offset("JNIid", "_offset").value_or(0));
   if (jniid_offset == 0) return "vmStructs lacks JNIid::_offset";
@@ -232,9 +253,10 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   access_.instructions = &instructions_;
   access_.values = options_.values;
   access_.filter_threads = !options_.threads.empty();
+  access_.late = late_;
   uint64_t java_thread = find_java_thread(layout_, current_tid());
   if (java_thread == 0) return "this thread is not in the VM's thread list";
-  access_.java_thread_vtable = *reinterpret_cast<const uint64_t*>(java_thread);
+  access_.java_thread_vtable = late_ ? ordinary_thread_vtable(jni) : *reinterpret_cast<const uint64_t*>(java_thread);
   problem = FaultHandler::start(&access_);
   if (!problem.empty()) return problem;
 
@@ -251,17 +273,10 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   }
   begun_ = true;  // the callbacks may work now
   fields_.add_loaded(jni);
-  uint64_t reserve_words = 2;
-  if (auto address = vm_.address("ThreadLocalAllocBuffer", "_reserve_for_allocation_prefetch")) {
-    int32_t words = *reinterpret_cast<const int32_t*>(*address);
-    if (words > 2) reserve_words = static_cast<uint64_t>(words);
+  if (!late_) {
+    tracker_.at_init(tlab_reserve_bytes());
+    tracker_.apply_scope();
   }
-  if (auto address = vm_.address("CollectedHeap", "_lab_alignment_reserve")) {
-    uint64_t words = *reinterpret_cast<const uint64_t*>(*address);
-    if (words > reserve_words) reserve_words = words;
-  }
-  tracker_.at_init(align_object_size(layout_, reserve_words * 8));
-  tracker_.apply_scope();
 
   if (!install_jni_critical(jvmti_, &access_)) return "the JVM refuses another JNI function table";
 
@@ -278,8 +293,13 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   g_writer_of_process = &writer_;
   pthread_atfork(nullptr, nullptr, in_forked_child);
   AgentScope scope;
-  g_recording.store(RecordingState::kOn, std::memory_order_release);
-  g_gate.close_all();
+  if (late_) {
+    problem = convert_heap();
+    if (!problem.empty()) return problem;
+  } else {
+    g_recording.store(RecordingState::kOn, std::memory_order_release);
+    g_gate.close_all();
+  }
   adopt_existing_threads(jni, current);
   scope.leave(false);
   // Its ThreadStart comes a while after VMInit.
@@ -296,6 +316,10 @@ void Recording::begin(JNIEnv* jni, jthread current) {
     return;
   }
   raw_log(LogLevel::kError, "%s; the program runs untraced", problem.c_str());
+  undo_begin();
+}
+
+void Recording::undo_begin() {
   begun_ = false;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   restore_jni_critical(jvmti_);
@@ -343,6 +367,7 @@ void Recording::gc_started() {
 void Recording::gc_finished() {
   if (!begun_) return;
   tracker_.finished();
+  convert_at_safepoint();
   fields_.collection_finished();
   if (g_recording.load(std::memory_order_acquire) != RecordingState::kOn) return;
   g_gate.close_all();

@@ -5,6 +5,7 @@
 
 #include <jvmti.h>
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ class Recording {
   // nothing of ours is left behind.
   std::string prepare(JavaVM* vm, const Options& options);
 
+  // Agent_OnAttach: all of it, until the heap is closed. Empty string, or why not; then the
+  // JVM runs on untraced, and another Recording may try.
+  std::string attach(JavaVM* vm, const Options& options);
+
   // The JVM's start failed or the process exits before VMInit: removes the database.
   void abandon_if_not_begun();
 
@@ -46,9 +51,17 @@ class Recording {
   std::string take_steps();
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;
+  std::string check_heap();
   std::string choose_gate();
   std::string choose_twin();
   void abandon_heap();
+  void undo_begin();
+  std::string convert_heap();
+  void convert_in_heap_walk();
+  void convert_at_safepoint();
+  uint64_t ordinary_thread_vtable(JNIEnv* jni);
+  uint64_t java_thread_of(JNIEnv* jni, jthread thread, jclass* thread_class) const;
+  uint64_t tlab_reserve_bytes() const;
   void adopt_existing_threads(JNIEnv* jni, jthread current);
   void name_thread(JNIEnv* jni, jthread thread, ThreadState* state);
   bool wants(const char* thread_name) const;
@@ -80,6 +93,10 @@ class Recording {
   uint64_t max_heap_bytes_ = 0;
   TwinUse twin_use_ = TwinUse::kOff;
   bool begun_ = false;
+  bool late_ = false;  // attached to a running JVM
+  enum class Conversion { kNone, kWanted, kDone };
+  std::atomic<Conversion> conversion_{Conversion::kNone};
+  int conversion_error_ = 0;  // errno
 };
 
 }  // namespace classaccess

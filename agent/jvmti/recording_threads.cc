@@ -106,12 +106,22 @@ void Recording::thread_ended(JNIEnv* jni, jthread thread) {
   wake_writer();
 }
 
-void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
-  jclass thread_class = class_named(jvmti_, jni, current, "Ljava/lang/Thread;");
-  jfieldID eetop = thread_class != nullptr ? jni->GetFieldID(thread_class, "eetop", "J") : nullptr;
+// The JavaThread behind a java.lang.Thread; 0 if it does not run. *thread_class is filled at
+// the first call with a local reference of the caller's.
+uint64_t Recording::java_thread_of(JNIEnv* jni, jthread thread, jclass* thread_class) const {
+  if (*thread_class == nullptr) *thread_class = class_named(jvmti_, jni, thread, "Ljava/lang/Thread;");
+  jfieldID eetop = *thread_class != nullptr ? jni->GetFieldID(*thread_class, "eetop", "J") : nullptr;
   if (eetop == nullptr) {
     jni->ExceptionClear();
-    raw_log(LogLevel::kWarn, "java.lang.Thread has no field eetop: threads older than VMInit are not recorded");
+    return 0;
+  }
+  return static_cast<uint64_t>(jni->GetLongField(thread, eetop));
+}
+
+void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
+  jclass thread_class = nullptr;
+  if (java_thread_of(jni, current, &thread_class) == 0) {
+    raw_log(LogLevel::kWarn, "java.lang.Thread has no field eetop: threads older than the recording have no names");
     return;
   }
   jint count = 0;
@@ -119,7 +129,7 @@ void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
   if (jvmti_->GetAllThreads(&count, threads.out()) != JVMTI_ERROR_NONE) return;
   for (jint i = 0; i < count; ++i) {
     if (jni->IsSameObject(threads[i], current)) continue;
-    auto java_thread = static_cast<uint64_t>(jni->GetLongField(threads[i], eetop));
+    uint64_t java_thread = java_thread_of(jni, threads[i], &thread_class);
     uint64_t os_thread = 0;
     int32_t tid = 0;
     if (java_thread == 0 || !safe_load(java_thread + layout_.java_thread_osthread, &os_thread) ||

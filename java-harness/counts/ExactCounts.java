@@ -32,6 +32,7 @@ public final class ExactCounts extends Thread {
 
     @Override
     public void run() {
+        Gate.pass();
         String thread = getName();
         for (int round = 0; round < rounds; round++) {
             while (collections > 0 && Churn.done < round * collections / rounds) {
@@ -85,6 +86,7 @@ public final class ExactCounts extends Thread {
         for (Thread t : workers) {
             t.start();
         }
+        Gate.open();
         int sum = 0;
         int racing = 0;
         for (ExactCounts t : workers) {
