@@ -65,7 +65,7 @@ ClassInfo* ClassTable::search(uint64_t klass, uint64_t name_symbol, uint64_t loa
     uint32_t id = slot.id.load(std::memory_order_acquire);
     if (id == 0 || id == kDead) continue;
     ClassInfo& row = rows_.row(id);
-    if (row.name_symbol == name_symbol && row.loader_data == loader_data && same_shape(klass, row)) return &row;
+    if (still_is(klass, name_symbol, loader_data, &row)) return &row;
   }
   return nullptr;
 }
@@ -123,19 +123,50 @@ ClassInfo* ClassTable::claim(uint64_t klass, const Identity& identity, uint32_t 
     // Another thread's, or (its handler interrupted itself here) this thread's.
     ClassInfo* row = wait_for(slot);
     if (row == nullptr) return nullptr;
-    if (row->name_symbol == identity.name_symbol && row->loader_data == identity.loader_data &&
-        row->layout_helper == identity.layout_helper) {
-      return row;
-    }
+    if (still_is(klass, identity.name_symbol, identity.loader_data, row)) return row;
   }
   count(g_counters.table_full);
   return nullptr;
 }
 
-// A class of the same name may be loaded anew where the old one was unloaded.
-bool ClassTable::same_shape(uint64_t klass, const ClassInfo& row) const {
+// Whether the class at `klass` is the row's. Another may have been loaded since where Klass,
+// name and ClassLoaderData of an unloaded one were, all three.
+bool ClassTable::still_is(uint64_t klass, uint64_t name_symbol, uint64_t loader_data, ClassInfo* row) const {
   int32_t layout_helper;
-  return safe_load(klass + layout_->klass_layout_helper, &layout_helper) && layout_helper == row.layout_helper;
+  if (row->name_symbol != name_symbol || row->loader_data != loader_data ||
+      row->retired.load(std::memory_order_acquire) ||
+      !safe_load(klass + layout_->klass_layout_helper, &layout_helper) || layout_helper != row->layout_helper) {
+    return false;
+  }
+  // Unloading takes a collection; what was this class since the last one still is.
+  uint32_t epoch = g_gc_id.load(std::memory_order_acquire);
+  if (row->checked_epoch.load(std::memory_order_relaxed) == epoch) return true;
+  bool same = same_text(name_symbol, *row);
+  if (same && !row->is_array && layout_->klass_init_state != 0 &&
+      row->fields.load(std::memory_order_acquire) != nullptr) {
+    // Fields are known of linked classes only: one that is not is a new class of that name.
+    uint8_t state;
+    same = safe_load(klass + layout_->klass_init_state, &state) && state >= layout_->klass_state_linked;
+  }
+  if (same) {
+    row->checked_epoch.store(epoch, std::memory_order_relaxed);
+  } else {
+    retire(row);
+  }
+  return same;
+}
+
+bool ClassTable::same_text(uint64_t name_symbol, const ClassInfo& row) const {
+  uint16_t length;
+  if (!safe_load(name_symbol + layout_->symbol_length, &length) || length != row.name_length) {
+    return row.name_length == 0;  // its name found no room: not known
+  }
+  uint64_t at = name_symbol + layout_->symbol_body;
+  for (uint32_t i = 0; i < length; ++i) {
+    char c;
+    if (!safe_load(at + i, &c) || c != row.name[i]) return false;
+  }
+  return true;
 }
 
 ClassInfo* ClassTable::wait_for(const Slot& slot) {
@@ -152,6 +183,7 @@ void ClassTable::fill(ClassInfo* row, uint64_t klass, const Identity& identity) 
   row->klass = klass;
   row->name_symbol = identity.name_symbol;
   row->loader_data = identity.loader_data;
+  row->checked_epoch.store(g_gc_id.load(std::memory_order_acquire), std::memory_order_relaxed);
   row->layout_helper = identity.layout_helper;
   row->is_array = identity.layout_helper < 0;
   row->instance_size = row->is_array ? 0 : static_cast<uint32_t>(identity.layout_helper) & ~7u;

@@ -3,8 +3,10 @@
 // find_or_add is called by the trap handler (first sight of a Klass) and by the
 // JVMTI callbacks; the writer reads rows by id. The name is copied when the row
 // is made, by a thread that holds the class alive, so nothing touches VM metadata
-// later. A Klass address may be reused after unloading: a hit counts only if the
-// Klass still has the same name Symbol and ClassLoaderData.
+// later. A Klass address may be reused after unloading, and its name Symbol's and
+// ClassLoaderData's with it: a hit counts only if those are the same and, once after
+// each collection, the name's text too; a class that has just been prepared takes no row
+// that has its fields already.
 // Context: signal handler and any thread; no lock, no allocation.
 #pragma once
 
@@ -54,6 +56,8 @@ struct ClassInfo {
   bool is_stack_chunk = false;                   // jdk.internal.vm.StackChunk
   bool selected = false;                         // matches classes=
   std::atomic<const FieldSet*> fields{nullptr};  // null until ClassPrepare
+  std::atomic<uint32_t> checked_epoch{0};        // g_gc_id when it was last known to be this class
+  std::atomic<bool> retired{false};              // unloaded: its Klass address is another's
 };
 
 class ClassTable {
@@ -70,6 +74,9 @@ class ClassTable {
 
   // Only an existing row; nullptr otherwise. The handler's fast path.
   ClassInfo* find(uint64_t klass);
+
+  // The class of this row has been unloaded, found out by the caller.
+  static void retire(ClassInfo* row) { row->retired.store(true, std::memory_order_release); }
 
   ClassInfo& row(uint32_t id) { return rows_.row(id); }
   const ClassInfo& row(uint32_t id) const { return rows_.row(id); }
@@ -96,7 +103,8 @@ class ClassTable {
   void fill(ClassInfo* row, uint64_t klass, const Identity& identity);
   ClassInfo* search(uint64_t klass, uint64_t name_symbol, uint64_t loader_data);
   ClassInfo* wait_for(const Slot& slot);
-  bool same_shape(uint64_t klass, const ClassInfo& row) const;
+  bool still_is(uint64_t klass, uint64_t name_symbol, uint64_t loader_data, ClassInfo* row) const;
+  bool same_text(uint64_t name_symbol, const ClassInfo& row) const;
   bool read_identity(uint64_t klass, Identity* identity) const;
   bool mirror_agrees(uint64_t klass) const;
   bool is_selected(uint64_t klass, const ClassInfo& row) const;

@@ -43,7 +43,9 @@ MethodInfo* MethodTable::find(uint64_t method) {
     // The ConstMethod's address may have been reused as well: its name must be the same.
     Identity identity;
     if (!read_identity(method, &identity)) return nullptr;
-    if (identity.name_symbol == row.name_symbol && identity.holder == row.holder) return &row;
+    if (identity.name_symbol == row.name_symbol && identity.holder == row.holder && holder_is(identity, row)) {
+      return &row;
+    }
   }
   return nullptr;
 }
@@ -82,12 +84,18 @@ MethodInfo* MethodTable::find_or_add(uint64_t method) {
     if (id == 0 || id == kDead) return nullptr;
     MethodInfo& row = rows_.row(id);
     if (row.const_method == identity.const_method && row.name_symbol == identity.name_symbol &&
-        row.holder == identity.holder) {
+        row.holder == identity.holder && row.holder_class_id == holder->id) {
       return &row;
     }
   }
   count(g_counters.table_full);
   return nullptr;
+}
+
+// Of an unloaded class everything may have been reused, its Klass by a class with a row of its own.
+bool MethodTable::holder_is(const Identity& identity, const MethodInfo& row) const {
+  const ClassInfo* holder = classes_->find(identity.holder);
+  return holder != nullptr && holder->id == row.holder_class_id;
 }
 
 bool MethodTable::read_identity(uint64_t method, Identity* identity) const {

@@ -65,6 +65,7 @@ class MethodTable {
   };
 
   bool read_identity(uint64_t method, Identity* identity) const;
+  bool holder_is(const Identity& identity, const MethodInfo& row) const;
   bool pool_symbol(uint64_t pool, uint64_t const_method, uint32_t index_offset, uint64_t* symbol) const;
   const char* copy_symbol(uint64_t symbol);
   void copy_line_table(MethodInfo* row);

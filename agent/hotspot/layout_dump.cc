@@ -40,6 +40,8 @@ std::string dump_layout(const VmLayout& layout) {
   NUMBER(klass_secondary_supers);
   NUMBER(klass_class_loader_data);
   NUMBER(klass_java_mirror);
+  NUMBER(klass_init_state);
+  NUMBER(klass_state_linked);
   NUMBER(cld_class_loader);
   NUMBER(array_length);
   NUMBER(array_data);

@@ -80,6 +80,8 @@ void probe_klass(Lookup& find, VmLayout* layout) {
   layout->klass_secondary_supers = find.offset({{"Klass", "_secondary_supers"}});
   layout->klass_class_loader_data = find.offset({{"Klass", "_class_loader_data"}});
   layout->klass_java_mirror = find.offset({{"Klass", "_java_mirror"}});
+  layout->klass_init_state = find.offset({{"InstanceKlass", "_init_state"}});
+  layout->klass_state_linked = static_cast<uint32_t>(find.constant({"InstanceKlass::linked"}));
   layout->cld_class_loader = find.offset({{"ClassLoaderData", "_class_loader"}});
   layout->array_length = find.offset({{"Array<Klass*>", "_length"}});
   layout->array_data = find.offset({{"Array<Klass*>", "_data"}, {"Array<Klass*>", "_data[0]"}});

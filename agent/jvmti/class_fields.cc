@@ -116,11 +116,17 @@ const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const Fi
   return set;
 }
 
-bool ClassFields::try_add(JNIEnv* jni, jclass klass) {
+bool ClassFields::try_add(JNIEnv* jni, jclass klass, bool prepared) {
   uint64_t address = klass_of_mirror(klass);
   ClassInfo* info = address != 0 ? classes_->find_or_add(address) : nullptr;
   if (info == nullptr) return false;
   if (strcmp(info->name, "[B") == 0) layout_->byte_array_base = array_base(info->layout_helper);
+  if (prepared && loaded_added_.load(std::memory_order_acquire) &&
+      info->fields.load(std::memory_order_acquire) != nullptr) {
+    ClassTable::retire(info);
+    info = classes_->find_or_add(address);
+    if (info == nullptr) return false;
+  }
   if (info->is_array || info->fields.load(std::memory_order_acquire) != nullptr) return true;
   jint status = 0;
   if (jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE) return false;
@@ -141,8 +147,8 @@ bool ClassFields::try_add(JNIEnv* jni, jclass klass) {
   return true;
 }
 
-void ClassFields::add(JNIEnv* jni, jclass klass) {
-  if (!try_add(jni, klass) && !try_add(jni, klass)) remember(jni, klass, 0);
+void ClassFields::add(JNIEnv* jni, jclass klass, bool prepared) {
+  if (!try_add(jni, klass, prepared) && !try_add(jni, klass)) remember(jni, klass, 0);
 }
 
 void ClassFields::remember(JNIEnv* jni, jclass klass, int tries) {
@@ -179,11 +185,12 @@ void ClassFields::retry(JNIEnv* jni) {
 void ClassFields::add_loaded(JNIEnv* jni) {
   jint count = 0;
   JvmtiMemory<jclass> classes(jvmti_);
-  if (jvmti_->GetLoadedClasses(&count, classes.out()) != JVMTI_ERROR_NONE) return;
+  if (jvmti_->GetLoadedClasses(&count, classes.out()) != JVMTI_ERROR_NONE) count = 0;
   for (jint i = 0; i < count; ++i) {
     add(jni, classes[i]);
     jni->DeleteLocalRef(classes[i]);
   }
+  loaded_added_.store(true, std::memory_order_release);
 }
 
 }  // namespace classaccess

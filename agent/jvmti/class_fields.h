@@ -31,7 +31,9 @@ class ClassFields {
   // Enters the class and publishes its fields, its super classes' first. Does nothing
   // for arrays, classes not prepared, or ones that have their fields. A class that cannot
   // be read now (a long collection) is remembered for retry().
-  void add(JNIEnv* jni, jclass klass);
+  // `prepared`: ClassPrepare, which comes once for a class: a row that has fields is an
+  // unloaded class's.
+  void add(JNIEnv* jni, jclass klass, bool prepared = false);
 
   // Once more what could not be read; at every event with a JNIEnv.
   void retry(JNIEnv* jni);
@@ -54,7 +56,7 @@ class ClassFields {
   // collection's end, at most a second.
   uint64_t klass_of_mirror(jclass mirror) const;
   // False: to be tried again.
-  bool try_add(JNIEnv* jni, jclass klass);
+  bool try_add(JNIEnv* jni, jclass klass, bool prepared = false);
   void remember(JNIEnv* jni, jclass klass, int tries);
   const FieldSet* build(jclass klass, const ClassInfo& info, const FieldSet* super_fields);
 
@@ -62,6 +64,7 @@ class ClassFields {
   ClassTable* classes_ = nullptr;
   VmLayout* layout_ = nullptr;
   uint32_t jniid_offset_ = 0;
+  std::atomic<bool> loaded_added_{false};  // add_loaded is done
   std::atomic<uint32_t> next_field_id_{1};
   std::atomic<uint32_t> started_{0}, finished_{0};  // collections; equal: none is running
   std::mutex mutex_;

@@ -354,7 +354,7 @@ void Recording::class_prepared(JNIEnv* jni, jclass klass) {
   if (!begun_) return;
   AgentScope scope;
   fields_.retry(jni);
-  fields_.add(jni, klass);
+  fields_.add(jni, klass, true);
 }
 
 void Recording::gc_started() {

@@ -13,6 +13,18 @@
 namespace classaccess {
 namespace {
 
+// The bytes of `text`, modified UTF-8, of which at most `room` are kept: no half character, and of the
+// two three-byte halves of a supplementary one both or none (JVM specification 4.4.7).
+size_t whole_characters(const char* text, size_t room) {
+  size_t length = strnlen(text, room + 1);
+  if (length <= room) return length;
+  length = room;
+  auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  while (length > 0 && (byte(length) & 0xc0) == 0x80) --length;
+  bool second_half = byte(length) == 0xed && (byte(length + 1) & 0xf0) == 0xb0;
+  return second_half && length >= 3 ? length - 3 : length;
+}
+
 // Two threads may name one state: its own at ThreadEnd, and the one that adopts it. An
 // odd version belongs to who made it odd.
 void set_name(ThreadState* state, uint32_t thread_id, const char* name) {
@@ -27,8 +39,9 @@ void set_name(ThreadState* state, uint32_t thread_id, const char* name) {
   std::atomic_thread_fence(std::memory_order_release);
   bool still_his = state->thread_id == thread_id;
   if (still_his) {
-    strncpy(state->name, name, sizeof(state->name) - 1);
-    state->name[sizeof(state->name) - 1] = '\0';
+    size_t length = whole_characters(name, sizeof(state->name) - 1);
+    memcpy(state->name, name, length);
+    state->name[length] = '\0';
   }
   state->name_version.store(still_his ? version + 2 : version, std::memory_order_release);
 }

@@ -75,6 +75,12 @@ std::string dots(std::string_view name) {
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == '/' && out.compare(i, 3, "/0x") != 0) out[i] = '.';
   }
+  // A hidden class: `+` in the VM, `/` in Class.getName().
+  size_t plus = out.rfind("+0x");
+  if (plus != std::string::npos && plus + 3 < out.size() &&
+      out.find_first_not_of("0123456789abcdef", plus + 3) == std::string::npos) {
+    out[plus] = '/';
+  }
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace classaccess {
 std::string utf8_from_modified(std::string_view text);
 
 // `com/acme/Order` -> `com.acme.Order`, `[[I` -> `int[][]`, `[Lcom/acme/Order;` ->
-// `com.acme.Order[]`. The suffix of a hidden class (`/0x...`, `+0x...`) is kept.
+// `com.acme.Order[]`. The suffix of a hidden class is `/0x...`, as in Class.getName().
 std::string dotted_class_name(std::string_view vm_name);
 
 // A field descriptor as a type: `I` -> `int`, `Ljava/lang/String;` -> `java.lang.String`.

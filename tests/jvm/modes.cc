@@ -105,10 +105,8 @@ std::vector<Mode> exact_count_modes() {
                 modes.push_back(modes.back());
                 modes.back().compact = true;
               }
-              // Exact where the collector works in pauses only.
-              bool pauses = collector == Collector::kSerial || collector == Collector::kParallel ||
-                            collector == Collector::kEpsilon;
-              if (pauses) modes.push_back(Mode{jdk, execution, collector, compressed, churn, 8, true});
+              if (collector != Collector::kShenandoah)
+                modes.push_back(Mode{jdk, execution, collector, compressed, churn, 8, true});
             }
           }
         }
@@ -127,7 +125,7 @@ std::vector<Mode> exact_count_modes() {
     modes.push_back(
         Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kShenandoah, true, true, 8});
     modes.push_back(
-        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kSerial : Collector::kParallel, true, !oldest, 8, true});
+        Mode{jdk, Execution::kInterpreted, oldest ? Collector::kG1 : Collector::kParallel, true, true, 8, true});
     modes.push_back(Mode{jdk, Execution::kC2, oldest ? Collector::kG1 : Collector::kSerial, true, false, 8});
     modes.push_back(Mode{jdk, Execution::kDefault, Collector::kDefault, true, false, 8});
   }

@@ -19,7 +19,8 @@ TEST(JavaNames, Classes) {
 TEST(JavaNames, HiddenClassesKeepTheirSuffix) {
   EXPECT_EQ(dotted_class_name("com/acme/Main$$Lambda$14/0x0000000800c03000"),
             "com.acme.Main$$Lambda$14/0x0000000800c03000");
-  EXPECT_EQ(dotted_class_name("com/acme/Main$$Lambda+0x00007f8a1c000400"), "com.acme.Main$$Lambda+0x00007f8a1c000400");
+  EXPECT_EQ(dotted_class_name("com/acme/Main$$Lambda+0x00007f8a1c000400"), "com.acme.Main$$Lambda/0x00007f8a1c000400");
+  EXPECT_EQ(dotted_class_name("com/acme/A+0xG"), "com.acme.A+0xG") << "no hidden class";
 }
 
 TEST(JavaNames, Descriptors) {
