@@ -170,6 +170,7 @@ void Drain::update_virtual(uint32_t id) {
   known = {true, named ? version : 0, carrier_id};
   row.id = thread.thread_id;
   row.kind = "virtual";
+  row.may_be_unnamed = true;
   row.carrier_id = carrier_id;
   row.started_ns = static_cast<int64_t>(thread.started_ns - started_ns_);
   threads_.put(row);

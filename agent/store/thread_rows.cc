@@ -14,7 +14,11 @@ bool ThreadRows::flush() {
   for (const auto& [id, row] : changed_) {
     upsert_.bind(1, id);
     upsert_.bind_or_null(2, row.tid, row.tid != 0);
-    upsert_.bind_text_or_null(3, row.name);
+    if (row.may_be_unnamed) {
+      upsert_.bind_text(3, row.name);
+    } else {
+      upsert_.bind_text_or_null(3, row.name);
+    }
     upsert_.bind_text(4, row.kind);
     upsert_.bind(5, row.started_ns);
     upsert_.bind_or_null(6, row.ended_ns, row.has_ended);

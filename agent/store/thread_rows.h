@@ -15,9 +15,10 @@ struct ThreadRow {
   uint32_t id = 0;
   int32_t tid = 0;          // 0: NULL
   uint32_t carrier_id = 0;  // 0: NULL
-  std::string name;         // UTF-8; empty: NULL
-  const char* kind = "";    // a literal
-  int64_t started_ns = 0;   // since run.started_at, like ended_ns
+  std::string name;         // UTF-8; empty: NULL, or '' of a virtual thread, which need not have one
+  bool may_be_unnamed = false;
+  const char* kind = "";   // a literal
+  int64_t started_ns = 0;  // since run.started_at, like ended_ns
   int64_t ended_ns = 0;
   bool has_ended = false;
 };

@@ -66,6 +66,16 @@ public final class Ends {
         }
     }
 
+    /** By reflection: the harness is compiled for 17. No name for null. */
+    private static Thread startVirtual(String name, Runnable work) throws ReflectiveOperationException {
+        Class<?> type = Class.forName("java.lang.Thread$Builder$OfVirtual");
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        if (name != null) {
+            builder = type.getMethod("name", String.class).invoke(builder, name);
+        }
+        return (Thread) type.getMethod("start", Runnable.class).invoke(builder, work);
+    }
+
     public static void main(String[] args) throws Exception {
         for (int i = 0; i < SUBJECTS.length; i++) {
             SUBJECTS[i] = new Subject();
@@ -107,6 +117,15 @@ public final class Ends {
                 }
                 SUBJECTS[3].touch(11, 12);
                 fill();
+                break;
+            case "virtual":
+                startVirtual(null, () -> SUBJECTS[0].touch(5, 6)).join();
+                startVirtual("first name", () -> {
+                    SUBJECTS[1].touch(1, 2);
+                    Thread.currentThread().setName("w\u00f6rker \u65e5\u672c \ud83d\ude00");
+                    SUBJECTS[1].touch(7, 8);
+                }).join();
+                startVirtual("\u00e4".repeat(5000), () -> SUBJECTS[2].touch(9, 10)).join();
                 break;
             case "attach":
                 Touch[] touches = {SUBJECTS[0], SUBJECTS[1], SUBJECTS[2], SUBJECTS[3]};

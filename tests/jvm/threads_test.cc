@@ -236,6 +236,25 @@ TEST_F(EndsTest, HeapExhausted) {
   }
 }
 
+TEST_F(EndsTest, NamesOfVirtualThreads) {
+  bool any = false;
+  for (const Jdk& jdk : installed_jdks()) {
+    if (jdk.major < 21) continue;
+    any = true;
+    for (const std::string flag : {"-XX:+UseSerialGC", "-XX:-UseCompressedOops", "-XX:-CompactStrings"}) {
+      run_both(ends(jdk, "virtual", {flag}), 0);
+      EXPECT_EQ(db_->integer("SELECT sum(a.count) FROM access_count a JOIN field f ON f.id = a.field_id JOIN thread t "
+                             "ON t.id = a.thread_id WHERE f.name = 'first' AND t.name = '' AND t.kind = 'virtual'"),
+                5);
+      expect_touched("wörker 日本 😀", 1 + 7, 2 + 8);
+      std::string cut;
+      for (int i = 0; i < 127; i++) cut += "ä";
+      expect_touched(cut, 9, 10);
+    }
+  }
+  if (!any) GTEST_SKIP() << "no JDK 21 or newer";
+}
+
 TEST_F(EndsTest, ThreadsAttachedByNativeCode) {
   for (const Jdk& jdk : installed_jdks()) {
     for (const std::string flag : {"-Xint", "-XX:+UseParallelGC"}) {

@@ -93,7 +93,7 @@ TEST_F(Classify, CompactHeadersHaveTheKlassInTheMark) {
   world.layout.array_length_offset = 8;
   ints->layout_helper = static_cast<int32_t>(0xC0000000u | 12u << 16 | 2);
   EXPECT_EQ(load(ints, 0, 8, 64), "mark@0+8");
-  EXPECT_EQ(load(ints, 4, 4, 64), "mark@4+4");
+  EXPECT_EQ(load(ints, 4, 4, 64), "klass@4+4") << "the upper half is read for the Klass only";
   EXPECT_EQ(load(ints, 8, 4, 64), "length@8+4");
   EXPECT_EQ(load(ints, 12, 4, 64), "element@12+4");
   EXPECT_EQ(load(order, 8, 8), "padding@8+4 field:1@12+4");

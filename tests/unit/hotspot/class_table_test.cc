@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/base/counters.h"
 #include "agent/heap/object_header.h"
 #include "tests/unit/hotspot/fake_vm.h"
 
@@ -101,6 +102,66 @@ TEST_F(ClassTableTest, AReusedAddressIsAnotherClass) {
   ClassInfo* third = table_.find_or_add(klass);
   ASSERT_NE(nullptr, third);
   EXPECT_NE(second, third) << "the same name from another loader";
+}
+
+// JDK 25 gave a new class not only the Klass address of an unloaded one, but the addresses of
+// its name Symbol and ClassLoaderData as well: accesses were counted for the dead class.
+TEST_F(ClassTableTest, AReusedAddressWithTheSamePointersIsAnotherClass) {
+  create();
+  uint64_t klass = vm_.make_klass("acme/First", 24, 0);
+  ClassInfo* first = table_.find_or_add(klass);
+  ASSERT_NE(nullptr, first);
+  uint64_t symbol;
+  memcpy(&symbol, reinterpret_cast<void*>(klass + 24), 8);
+  g_gc_id.fetch_add(1);
+  EXPECT_EQ(first, table_.find(klass));
+  memcpy(reinterpret_cast<void*>(symbol + 6), "acme/Other", 10);
+  g_gc_id.fetch_add(1);
+  EXPECT_EQ(nullptr, table_.find(klass));
+  ClassInfo* second = table_.find_or_add(klass);
+  ASSERT_NE(nullptr, second);
+  EXPECT_NE(first, second);
+  EXPECT_STREQ("acme/Other", second->name);
+  EXPECT_EQ(second, table_.find(klass));
+  memcpy(reinterpret_cast<void*>(symbol + 6), "acme/First", 10);
+  g_gc_id.fetch_add(1);
+  ClassInfo* third = table_.find_or_add(klass);
+  ASSERT_NE(nullptr, third);
+  EXPECT_NE(first, third) << "the first is gone for good";
+  EXPECT_NE(second, third);
+}
+
+TEST_F(ClassTableTest, AClassThatIsNotLinkedTakesNoRowWithFields) {
+  vm_.layout.klass_init_state = 176;
+  vm_.layout.klass_state_linked = 2;
+  create();
+  uint64_t klass = vm_.make_klass("acme/First", 24, 0);
+  vm_.put(klass + 176, uint8_t{1});
+  ClassInfo* first = table_.find_or_add(klass);
+  ASSERT_NE(nullptr, first);
+  g_gc_id.fetch_add(1);
+  EXPECT_EQ(first, table_.find(klass)) << "it has no fields yet";
+  FieldSet none;
+  first->fields.store(&none);
+  vm_.put(klass + 176, uint8_t{2});
+  g_gc_id.fetch_add(1);
+  EXPECT_EQ(first, table_.find(klass));
+  vm_.put(klass + 176, uint8_t{1});
+  g_gc_id.fetch_add(1);
+  EXPECT_EQ(nullptr, table_.find(klass));
+  EXPECT_NE(first, table_.find_or_add(klass));
+}
+
+TEST_F(ClassTableTest, ARetiredRowIsNotFound) {
+  create();
+  uint64_t klass = vm_.make_klass("acme/First", 24, 0);
+  ClassInfo* first = table_.find_or_add(klass);
+  ASSERT_NE(nullptr, first);
+  ClassTable::retire(first);
+  EXPECT_EQ(nullptr, table_.find(klass));
+  ClassInfo* second = table_.find_or_add(klass);
+  ASSERT_NE(nullptr, second);
+  EXPECT_NE(first->id, second->id);
 }
 
 TEST_F(ClassTableTest, SelectsByPatternsWithSubclasses) {
