@@ -161,7 +161,10 @@ void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
       });
       if (state == nullptr) raw_sleep(100000);
     }
-    if (state != nullptr) name_thread(jni, threads[i], state);
+    if (state == nullptr) continue;
+    // Before its name decides whether it is wanted: a carrier's does not decide alone.
+    if (layout_.jdk_major >= 21 && is_carrier(jvmti_, jni, threads[i])) state->kind = ThreadKind::kCarrier;
+    name_thread(jni, threads[i], state);
   }
   for (jint i = 0; i < count; ++i) jni->DeleteLocalRef(threads[i]);
   jni->DeleteLocalRef(thread_class);
