@@ -104,6 +104,13 @@ void HeapTracker::started() {
   read(&before_);
 }
 
+bool HeapTracker::caused_by(const char* cause) const {
+  uint32_t id = g_gc_id.load(std::memory_order_relaxed);
+  if (id == 0) return true;
+  const GcInfo& gc = log_->row(id);
+  return gc.cause[0] == '\0' || strcmp(gc.cause, cause) == 0;
+}
+
 const HeapSpace* HeapTracker::before(const HeapSpace& space) const {
   // Spaces come in address order within a kind of collector; regions by index.
   size_t low = 0, high = before_.count;

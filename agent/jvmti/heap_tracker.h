@@ -37,6 +37,9 @@ class HeapTracker {
 
   void started();
   void finished();
+  // Of the collection that has started last; true also where the VM tells no cause
+  // (-XX:-UsePerfData).
+  bool caused_by(const char* cause) const;
 
   // heap=old|young: closes the regions of that kind as they are now, opens the others.
   // A humongous object allocated between collections is old from the next pause on.

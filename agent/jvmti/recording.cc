@@ -367,7 +367,8 @@ void Recording::gc_started() {
 void Recording::gc_finished() {
   if (!begun_) return;
   tracker_.finished();
-  convert_at_safepoint();
+  // A full one, after which the heap can be walked. (GCCause::_jvmti_force_gc.)
+  if (late_ && tracker_.caused_by("JvmtiEnv ForceGarbageCollection")) convert_at_safepoint();
   fields_.collection_finished();
   if (g_recording.load(std::memory_order_acquire) != RecordingState::kOn) return;
   g_gate.close_all();

@@ -222,7 +222,11 @@ int hooked_mprotect(void* at, size_t bytes, int prot) {
 int hooked_madvise(void* at, size_t bytes, int advice) {
   auto address = reinterpret_cast<uint64_t>(at);
   HeapMappingsLock lock;
-  if (!in_heap(address, bytes) || !g_twin.created()) return g_madvise(at, bytes, advice);
+  if (!in_heap(address, bytes)) return g_madvise(at, bytes, advice);
+  if (!g_twin.created()) {
+    AgentScope scope;  // to populate, the kernel asks for this thread's right
+    return g_madvise(at, bytes, advice);
+  }
   switch (advice) {
     case MADV_DONTNEED:
     case MADV_FREE:

@@ -28,6 +28,9 @@ constexpr std::string_view kPrefixes[] = {
     "ThawBase",
     "Freeze",
     "Thaw",
+    "os::pretouch",  // -XX:+AlwaysPreTouch, of a heap that grows
+    "os::pd_pretouch",
+    "PretouchTask",
     "freeze_",
     "thaw_",
     "freeze",

@@ -20,6 +20,7 @@ TEST(CollectorWork, IsToldByTheFunction) {
       is_collector_work("freeze_result freeze_internal<Config<(oop_kind)0, G1BarrierSet> >(JavaThread*, long*)"));
   EXPECT_TRUE(is_collector_work("long* Thaw<Config<(oop_kind)1, ShenandoahBarrierSet> >::thaw_fast<false>(oopDesc*)"));
   EXPECT_TRUE(is_collector_work("void stackChunkOopDesc::do_barriers0<(stackChunkOopDesc::BarrierType)1, X>(X&)"));
+  EXPECT_TRUE(is_collector_work("os::pretouch_memory(void*, void*, unsigned long)"));
   EXPECT_TRUE(is_collector_work("StackChunkAllocator::initialize(HeapWordImpl**) const"));
   EXPECT_TRUE(is_collector_work("ThawBase::recurse_thaw_compiled_frame(frame&, frame const&, int, bool)"));
 }
