@@ -18,6 +18,7 @@ namespace classaccess {
   X(commits, "ranges")         /* heap commits made shared and closed */         \
   X(uncommits, "ranges")       /* heap ranges given back */                      \
   X(heap_walks, "regions")     /* lazy walks for object starts */                \
+  X(probes_outside, "probes")    /* taken back: their site mostly met addresses outside the heap */ \
   X(decode_failures, "traps")  /* instructions that were not decoded */          \
   X(table_full, "rows")        /* class, method, site rows that found no room */ \
   X(threads_full, "threads")   /* threads that found no state: not recorded */ \
@@ -39,6 +40,9 @@ enum class RecordingState : int {
   kClosed,  // over, or the sink failed: each thread's next trap opens its key for good
 };
 extern std::atomic<RecordingState> g_recording;
+
+// Accesses still become rows of their own (`events=N` is not used up). Cleared by the writer.
+extern std::atomic<bool> g_single_rows;
 
 // Number of collections that have started; AccessRecord::gc_id.
 extern std::atomic<uint32_t> g_gc_id;

@@ -8,6 +8,7 @@
 #include "agent/base/wake.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/page_windows.h"
+#include "agent/fault/probed_access.h"
 #include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/twin_view.h"
@@ -20,6 +21,13 @@ namespace classaccess {
 // Bytes of one record at most: `size` has 32 bits.
 constexpr uint64_t kMaxRun = 1u << 30;
 
+__thread RingFull t_ring_full __attribute__((tls_model("initial-exec")));
+
+namespace {
+// Draining another thread for the sake of one record: not again for one of that thread's.
+__thread bool t_asking_others __attribute__((tls_model("initial-exec")));
+}  // namespace
+
 struct AccessPath::Access {
   CachedInstruction* row = nullptr;
   const CpuState* cpu = nullptr;
@@ -31,10 +39,16 @@ struct AccessPath::Access {
   Resolution resolution;
   bool has_value = false;
   uint64_t value = 0;
+  uint32_t site_id = 0;  // 0: not looked up yet
+  bool probed = false;
 };
 
 void push_record(ThreadState* thread, const AccessRecord& record) {
   while (!thread->ring.push(record)) {
+    if (t_ring_full.empty != nullptr) {
+      t_ring_full.empty(t_ring_full.context, thread);
+      continue;
+    }
     if (g_recording.load(std::memory_order_relaxed) == RecordingState::kClosed) {
       ++thread->counters.dropped;
       return;
@@ -109,23 +123,45 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
   query.candidate_count = count;
   query.registers = cpu.gpr;
   access->resolution = resolver->resolve(query, &thread->hints);
+  if (access->resolution.kind != Resolution::kObject && !access->resolution.fresh && g_probed.enabled() &&
+      !t_asking_others) {
+    // Another thread's probes may have made the object, and nobody has looked at its records.
+    t_asking_others = true;
+    g_probed.drain_all(false, false, thread);
+    t_asking_others = false;
+    access->resolution = resolver->resolve(query, &thread->hints);
+  }
+  if (query.op == Op::kStore && !query.java_code && access->resolution.object != 0 &&
+      access->resolution.object == thread->hints.evacuated) {
+    // A thread that loses the race to evacuate an object gives its copy up, and the VM lays an
+    // array over it: its length comes first.
+    uint64_t offset = access->address - access->resolution.object;
+    if (offset == layout->array_length_offset && !access->resolution.class_info->is_array) {
+      resolver->forget(access->resolution.object, access->resolution.object + 8);
+      thread->hints.last_end = 0;
+      access->resolution = {};
+      access->resolution.kind = Resolution::kPending;
+    }
+  }
   if (access->resolution.kind == Resolution::kPending) access->kind = RecordKind::kPending;
 }
 
-void AccessPath::record(ThreadState* thread, const Access& access) {
+bool AccessPath::make_record(ThreadState* thread, const Access& access, AccessRecord* out) {
   const Resolution& found = access.resolution;
   bool resolved = found.kind == Resolution::kObject;
   bool selected = resolved && found.class_info->selected;
   if (resolved && !selected && access.kind == RecordKind::kAccess) {
     ++thread->counters.filtered;
-    return;
+    return false;
   }
-  uint32_t virtual_id = virtual_threads != nullptr ? virtual_threads->current(thread) : 0;
+  uint32_t virtual_id = access.probed ? thread->probes.virtual_id
+                        : virtual_threads != nullptr ? virtual_threads->current(thread) : 0;
   if (virtual_id != 0 ? !virtual_threads->row(virtual_id).recorded
                       : thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kVirtualOnly) {
-    return;
+    return false;
   }
-  AccessRecord record = {};
+  AccessRecord& record = *out;
+  record = {};
   record.virtual_id = virtual_id;
   record.t_ns = access.t_ns;
   record.address = access.address;
@@ -153,8 +189,32 @@ void AccessPath::record(ThreadState* thread, const Access& access) {
     record.flags |= kFlagValue;
   }
   // A header store of a class that is not selected only settles pending stores.
-  if (selected || access.kind != RecordKind::kKlassStore) record.site_id = site_of(access.row, *access.cpu);
-  push_record(thread, record);
+  if (selected || access.kind != RecordKind::kKlassStore) {
+    record.site_id = access.site_id != 0 ? access.site_id : site_of(access.row, *access.cpu);
+  }
+  return true;
+}
+
+void AccessPath::record(ThreadState* thread, const Access& access) {
+  AccessRecord record;
+  if (make_record(thread, access, &record)) push_record(thread, record);
+}
+
+bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecord* record) {
+  const Instruction& instruction = probed.row->instruction;
+  Access access;
+  access.row = probed.row;
+  access.cpu = probed.frame;
+  access.t_ns = probed.t_ns;
+  access.address = probed.address;
+  access.size = instruction.size;
+  access.op = instruction.op;
+  access.site_id = probed.site_id;
+  access.probed = true;
+  resolve(thread, *probed.registers, instruction, &access);
+  if (access.op == Op::kStore) note_header(thread, *probed.registers, &access);
+  probed.resolution = access.resolution;
+  return make_record(thread, access, record);
 }
 
 void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address,
@@ -211,6 +271,7 @@ void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* a
   if (made.kind == Resolution::kObject) {
     found = made;
     access->kind = RecordKind::kKlassStore;
+    if (layout->collector == Collector::kShenandoah) thread->hints.evacuated = in_code_cache(cpu.rip) ? 0 : made.object;
   } else if (length_store) {
     access->kind = RecordKind::kKlassStore;
   }
@@ -374,6 +435,16 @@ void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op o
 Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
   CachedInstruction scratch;
   CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);
+  // A jump or an int3 touches no heap: it was put there since this thread trapped.
+  const uint8_t first = row->instruction.bytes[0];
+  if ((first == 0xe9 || first == 0xcc) && g_probes.knows(cpu->rip)) return Verdict::kRetry;
+  const CpuState before = *cpu;
+  Verdict verdict = perform_row(thread, cpu, row, fault);
+  if (thread != nullptr && verdict != Verdict::kStep) g_probed.consider(row, before);
+  return verdict;
+}
+
+Verdict AccessPath::perform_row(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault) {
   const Instruction& instruction = row->instruction;
   if (instruction.length == 0 || (instruction.touches_memory && instruction.size == 0)) {
     record_unknown(thread, *cpu, row, fault);

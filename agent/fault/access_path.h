@@ -22,6 +22,7 @@
 namespace classaccess {
 
 enum class Verdict : uint8_t {
+  kRetry,      // the code at rip has become a probe meanwhile: run it
   kEmulated,   // performed; rip is behind the instruction
   kDisplaced,  // rip is at the displaced copy
   kStep,       // open the key in the frame and single-step
@@ -49,13 +50,32 @@ class AccessPath {
   bool values = false;              // values=on
   bool filter_threads = false;      // threads= was given
   bool late = false;                // attached: older threads of every kind have the key closed
+  bool part_of_heap = false;        // heap= leaves committed pages open
 
   // `thread` null: performed without a record.
   Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault);
+  // The same for an instruction known already: `cpu->rip` may hold other bytes by now.
+  Verdict perform_row(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);
 
   // Normal context, on a recorded thread inside an AgentScope: the array whose first
   // element is at `elements` was handed to native code, called from `caller`.
   void record_whole_array(ThreadState* thread, uint64_t elements, Op op, uint64_t caller);
+
+  // An access that a probe has made.
+  struct Probed {
+    CachedInstruction* row = nullptr;
+    uint32_t site_id = 0;                 // 0: of the interpreter, look it up
+    const CpuState* registers = nullptr;  // of the operand, the others 0
+    const CpuState* frame = nullptr;      // what site_of needs
+    uint64_t address = 0;
+    uint64_t t_ns = 0;
+    Resolution resolution;  // out
+  };
+  // Makes its record. False: of a class that is not selected (counted). Under the thread's
+  // DrainScope, by any thread.
+  bool resolve_probed(ThreadState* thread, Probed& probed, AccessRecord* record);
+
+  uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
 
  private:
   struct Access;  // one run of bytes of one instruction
@@ -64,12 +84,12 @@ class AccessPath {
   Verdict perform_string(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);
   void resolve(ThreadState* thread, const CpuState& cpu, const Instruction& instruction, Access* access);
   void note_header(ThreadState* thread, const CpuState& cpu, Access* access);
+  bool make_record(ThreadState* thread, const Access& access, AccessRecord* record);
   void record(ThreadState* thread, const Access& access);
   void record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, uint64_t bytes,
                   Op op, uint64_t t_ns);
   void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, const Fault& fault);
   uint64_t vm_caller(uint64_t pc, const CpuState& cpu) const;
-  uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
   bool in_code_cache(uint64_t pc) const { return pc - layout->code_low < layout->code_high - layout->code_low; }
 
   friend struct StringContext;
@@ -78,5 +98,12 @@ class AccessPath {
 // Pushes into the thread's ring; waits while it is full. Drops (and counts) only when
 // the recording has been closed.
 void push_record(ThreadState* thread, const AccessRecord& record);
+
+// Set on the writer's own thread while it drains: it empties a full ring itself.
+struct RingFull {
+  void (*empty)(void* context, ThreadState* thread) = nullptr;
+  void* context = nullptr;
+};
+extern __thread RingFull t_ring_full __attribute__((tls_model("initial-exec")));
 
 }  // namespace classaccess

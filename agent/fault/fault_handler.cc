@@ -15,6 +15,8 @@
 #include "agent/fault/gs_base.h"
 #include "agent/fault/java_thread.h"
 #include "agent/fault/page_windows.h"
+#include "agent/fault/probe_fault.h"
+#include "agent/fault/probed_access.h"
 #include "agent/fault/signal_chain.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_conversion.h"
@@ -123,8 +125,9 @@ Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
   return g_access->perform(thread, cpu, fault);
 }
 
-// A fault on an armed page.
-void trap(siginfo_t* info, ucontext_t* uc) {
+// A fault on an armed page. `row`: of an instruction that runs as the plain copy of a probe,
+// which has made the record.
+void trap(siginfo_t* info, ucontext_t* uc, CachedInstruction* row = nullptr) {
   Fault fault;
   fault.address = reinterpret_cast<uint64_t>(info->si_addr);
   if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) &&
@@ -150,11 +153,26 @@ void trap(siginfo_t* info, ucontext_t* uc) {
   fault.t_ns = monotonic_ns();
   CpuState cpu;
   read_context(uc, &cpu);
-  Verdict verdict = perform(thread, &cpu, fault);
+  Verdict verdict;
+  if (row != nullptr) {
+    uint64_t copy = cpu.rip;
+    cpu.rip = row->pc;
+    verdict = g_access->perform_row(nullptr, &cpu, row, fault);
+    if (verdict == Verdict::kStep) cpu.rip = copy;
+  } else if (thread != nullptr && g_probed.enabled()) {
+    // What its probes recorded came before.
+    DrainScope scope(&thread->probes, true);
+    if (scope.first()) g_probed.drain(thread);
+    verdict = perform(thread, &cpu, fault);
+  } else {
+    verdict = perform(thread, &cpu, fault);
+  }
+  if (verdict == Verdict::kRetry) return;
   ThreadCounters unrecorded;
   ThreadCounters& counters = thread != nullptr ? thread->counters : unrecorded;
   ++counters.traps;
   switch (verdict) {
+    case Verdict::kRetry: break;
     case Verdict::kEmulated:
       ++counters.emulated;
       write_context(cpu, uc);
@@ -195,6 +213,17 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
     if (t_state != nullptr) ++t_state->counters.stepped;
     begin_step(row->pc, reinterpret_cast<uint64_t>(info->si_addr) - static_cast<uint64_t>(g_twin.distance()), uc);
     return true;
+  }
+  switch (probe_fault(signal, info, uc)) {
+    case ProbeFault::kNotOurs: break;
+    case ProbeFault::kResume: return true;
+    case ProbeFault::kChain: return false;
+    case ProbeFault::kClosedPage: trap(info, uc, static_cast<CachedInstruction*>(g_probes.at(pc)->owner)); return true;
+    case ProbeFault::kNeedsRoom: {
+      uint64_t room = g_probed.make_room(recording() ? recorded_thread() : nullptr);
+      probe_has_room(info, uc, room);
+      return true;
+    }
   }
   auto address = reinterpret_cast<uint64_t>(info->si_addr);
   constexpr int kNotPermitted = 2;  // SEGV_ACCERR
@@ -247,6 +276,10 @@ void on_trap(int signal, siginfo_t* info, void* context) {
     if (thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
       g_gate.stop_in_frame(uc);
     }
+  } else if (info->si_code == SI_KERNEL &&
+             g_probes.knows(static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) - 1)) {
+    // The int3 of a patch under way: until it is done the thread comes here again.
+    uc->uc_mcontext.gregs[REG_RIP] -= 1;
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {
@@ -321,6 +354,7 @@ ThreadState* FaultHandler::adopt_this_thread(bool announced) {
   const VmLayout& layout = *g_access->layout;
   safe_load(java_thread + layout.java_thread_tlab + layout.tlab_start, &thread->hints.tlab_start);
   if (!g_access->filter_threads) thread->choice.store(ThreadChoice::kRecorded, std::memory_order_release);
+  g_probed.attach(thread);
   t_retired = false;
   t_state = thread;
   return thread;
@@ -350,6 +384,7 @@ void FaultHandler::retire_this_thread() {
   t_retired = true;
   ThreadState* thread = t_state;
   if (thread == nullptr) return;
+  g_probed.retire(thread);
   t_state = nullptr;
   thread->ended_ns.store(monotonic_ns(), std::memory_order_relaxed);
   thread->phase.store(ThreadPhase::kEnded, std::memory_order_release);

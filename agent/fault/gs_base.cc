@@ -40,6 +40,8 @@ void init_gs_base() {
   g_fsgsbase = (getauxval(AT_HWCAP2) & kHwcap2Fsgsbase) != 0;
 }
 
+bool gs_base_is(int64_t distance) { return read_base() == static_cast<uint64_t>(distance); }
+
 bool gs_base_ready(int64_t distance) {
   uint64_t wanted = static_cast<uint64_t>(distance);
   uint64_t base = read_base();

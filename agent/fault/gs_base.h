@@ -11,6 +11,9 @@ namespace classaccess {
 // Once, at start: whether RDGSBASE/WRGSBASE may be executed (AT_HWCAP2).
 void init_gs_base();
 
+// True if this thread's GS base is `distance`.
+bool gs_base_is(int64_t distance);
+
 // True if this thread's GS base is `distance`, set if it was 0.
 bool gs_base_ready(int64_t distance);
 

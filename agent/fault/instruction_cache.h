@@ -25,6 +25,8 @@ struct CachedInstruction {
   bool flags_dead = false;           // nobody reads the flags it sets (null-check probes)
   std::atomic<uint64_t> stub{0};     // displaced copy, 0: none yet
   std::atomic<bool> no_stub{false};  // cannot be displaced, or its copy faulted
+  std::atomic<uint8_t> traps{0};     // until it is probed
+  std::atomic<bool> no_probe{false};
 
   // Site of compiled and native code; the interpreter's depends on the frame. Written
   // under the seqlock `site_version` (odd while writing).

@@ -31,6 +31,8 @@ class ThreadPool {
     }
   }
 
+  uint32_t index_of(const ThreadState* state) const { return static_cast<uint32_t>(state - states_); }
+
   // Writer only: a kEnded state whose ring is empty becomes kFree.
   void recycle(ThreadState* state);
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "agent/base/spsc_ring.h"
+#include "agent/fault/probe_buffer.h"
 #include "agent/heap/resolver.h"
 
 namespace classaccess {
@@ -21,6 +22,7 @@ struct ThreadCounters {
   uint64_t displaced = 0;
   uint64_t stepped = 0;
   uint64_t chained = 0;
+  uint64_t probed = 0;  // accesses that a probe made
   uint64_t recorded = 0;
   uint64_t filtered = 0;  // executed, class not selected
   uint64_t unresolved = 0;
@@ -70,7 +72,10 @@ struct ThreadState {
   ResolverHints hints;  // its JavaThread*, the last object it touched
   MountedThread mounted;
 
+  // With probes, under the drain lock of `probes`: the pusher need not be the owner.
   SpscRing ring;
+
+  ProbeBuffer probes;
 };
 
 }  // namespace classaccess

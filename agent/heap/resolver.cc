@@ -145,6 +145,7 @@ Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
   // contents there may look like an object.
   if (store && in_own_tlab(address, *hints)) {
     found.kind = Resolution::kPending;
+    found.fresh = true;
     return found;
   }
   // A plain store of the VM's may be to a new object whose header is not written yet (an

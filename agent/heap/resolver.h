@@ -24,6 +24,7 @@ struct Resolution {
   };
   Kind kind = kUnknown;
   bool mirror = false;  // a static field: class_info is the mirror's class
+  bool fresh = false;   // kPending: in the thread's own TLAB, where nothing is initialised yet
   uint64_t object = 0;
   uint64_t extent = 0;  // bytes
   ClassInfo* class_info = nullptr;
@@ -34,6 +35,7 @@ struct ResolverHints {
   uint64_t java_thread = 0;  // JavaThread*, 0 if unknown
   uint64_t tlab_floor = 0;   // objects below it in its TLAB were made while its key was open
   uint64_t tlab_start = 0;   // of the TLAB it stored to last
+  uint64_t evacuated = 0;    // Shenandoah: the copy it made last; given up, other objects lie there
   uint64_t last_object = 0, last_end = 0, last_klass = 0;
   ClassInfo* last_class = nullptr;
   uint32_t last_epoch = 0;

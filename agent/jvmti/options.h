@@ -23,6 +23,7 @@ struct Options {
   bool overwrite = false;
   uint64_t max_events = 1000000;  // UINT64_MAX: all, 0: off
   bool values = false;
+  bool probes = true;
   ProtectChoice protect = ProtectChoice::kAuto;
   TwinChoice twin = TwinChoice::kAuto;
   LogLevel log_level = LogLevel::kWarn;

@@ -16,13 +16,16 @@
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/fault/java_thread.h"
+#include "agent/fault/probed_access.h"
 #include "agent/heap/object_header.h"
 #include "agent/hotspot/layout_probe.h"
 #include "agent/jvmti/events.h"
 #include "agent/jvmti/failed_start.h"
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
+#include "agent/jvmti/virtual_mounts.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/code_cache_room.h"
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/heap_mappings.h"
 #include "agent/protect/twin_view.h"
@@ -97,6 +100,10 @@ std::string Recording::take_steps() {
   wanted.can_generate_garbage_collection_events = 1;
   wanted.can_generate_compiled_method_load_events = 1;
   wanted.can_tag_objects = late_ ? 1 : 0;  // for a heap walk (late_attach.cc)
+  if (options_.probes && !late_ && twin_use_ != TwinUse::kOff) {
+    want_code_cache_room();
+    want_virtual_mounts(layout_.jdk_major, &wanted);
+  }
   if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) return "the JVM refuses the capabilities we need";
   problem = late_ ? install_late_heap_mappings() : install_heap_mappings(max_heap_bytes_, twin_use_);
   if (!problem.empty()) return problem;
@@ -254,6 +261,8 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   access_.values = options_.values;
   access_.filter_threads = !options_.threads.empty();
   access_.late = late_;
+  access_.part_of_heap = options_.heap != HeapScope::kAll;
+  start_probes();
   uint64_t java_thread = find_java_thread(layout_, current_tid());
   if (java_thread == 0) return "this thread is not in the VM's thread list";
   access_.java_thread_vtable = late_ ? ordinary_thread_vtable(jni) : *reinterpret_cast<const uint64_t*>(java_thread);
@@ -288,6 +297,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   sources.sites = &sites_;
   sources.collections = &collections_;
   sources.layout = &layout_;
+  if (g_probed.enabled()) sources.collect_probes = ProbedAccess::collect;
   problem = writer_.start(sources, run_info(jni));
   if (!problem.empty()) return problem;
   g_writer_of_process = &writer_;
@@ -305,6 +315,22 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   // Its ThreadStart comes a while after VMInit.
   thread_started(jni, current);
   return "";
+}
+
+// Without room for them the recording goes on by traps; so it does without a twin view,
+// where probes would have nothing to work on.
+void Recording::start_probes() {
+  CodeCacheRoom room = take_code_cache_room(layout_.code_low);
+  if (!options_.probes || late_ || !g_twin.created()) return;
+  if (layout_.jdk_major >= 21 && !watch_virtual_mounts(jvmti_)) {
+    raw_log(LogLevel::kWarn, "this JVM does not say when virtual threads mount: no probes, every access traps");
+    return;
+  }
+  OopRange oops{layout_.heap_low, layout_.heap_high, layout_.narrow_oop_base, layout_.narrow_oop_shift};
+  if (!g_probes.room().create(room.low_begin, room.low_end, room.high_begin, room.high_end) || !g_probes.create(oops) ||
+      !g_probed.create(&access_, &starts_)) {
+    raw_log(LogLevel::kWarn, "no room for probes round the code cache (ulimit -v?): every access traps");
+  }
 }
 
 void Recording::begin(JNIEnv* jni, jthread current) {
@@ -336,6 +362,7 @@ void Recording::end() {
   g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel);
   // Keys open as each thread traps next.
   if (!g_gate.per_thread()) g_gate.open_all();
+  g_probed.drain_all(true, true);
   writer_.stop();
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   scope.leave(false);
@@ -360,6 +387,8 @@ void Recording::class_prepared(JNIEnv* jni, jclass klass) {
 void Recording::gc_started() {
   if (!begun_) return;
   if (!g_gate.per_thread()) g_gate.open_all();
+  // While the addresses still mean what they meant.
+  g_probed.drain_all(true, false);
   fields_.collection_started();
   tracker_.started();
 }

@@ -49,6 +49,7 @@ class Recording {
 
  private:
   std::string take_steps();
+  void start_probes();
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;
   std::string check_heap();

@@ -6,6 +6,7 @@
 #include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/java_thread.h"
+#include "agent/fault/probed_access.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/jvmti/recording.h"
 #include "agent/protect/heap_gate.h"
@@ -104,6 +105,11 @@ void Recording::thread_started(JNIEnv* jni, jthread thread) {
   if (layout_.jdk_major >= 21 && is_carrier(jvmti_, jni, thread)) state->kind = ThreadKind::kCarrier;
   name_thread(jni, thread, state);
   bool wanted = state->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded;
+  if (state->choice.load(std::memory_order_relaxed) == ThreadChoice::kExcluded) {
+    ProbedAccess::forget_this_thread();
+  } else {
+    g_probed.mounted(state, false);
+  }
   // A thread started by an armed one is born armed: every allocation of it was seen.
   if (wanted && !scope.was_armed()) FaultHandler::note_own_tlab();
   scope.leave(wanted);

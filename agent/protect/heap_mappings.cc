@@ -13,6 +13,7 @@
 #include "agent/base/counters.h"
 #include "agent/base/wake.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/code_cache_room.h"
 #include "agent/protect/got_patch.h"
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/twin_view.h"
@@ -161,7 +162,11 @@ void* hooked_mmap(void* to, size_t bytes, int prot, int flags, int fd, off64_t o
     }
     return got;
   }
-  void* got = g_mmap(to, bytes, prot, flags, fd, offset);
+  void* got = MAP_FAILED;
+  if (to == nullptr && prot == PROT_NONE && anonymous) {
+    if (uint64_t inner = reserve_with_room(bytes)) got = reinterpret_cast<void*>(inner);
+  }
+  if (got == MAP_FAILED) got = g_mmap(to, bytes, prot, flags, fd, offset);
   if (got != MAP_FAILED && !g_state.found) {
     auto low = reinterpret_cast<uint64_t>(got);
     if (prot == PROT_NONE && anonymous && !fixed && bytes >= g_max_heap_bytes) {

@@ -13,6 +13,7 @@ namespace {
   X(displaced, "displaced", "instructions")       \
   X(stepped, "stepped", "instructions")           \
   X(chained, "chained", "signals")                \
+  X(probed, "probed", "accesses")                 \
   X(recorded, "recorded", "records")              \
   X(filtered, "filtered", "accesses")             \
   X(unresolved, "unresolved_at_trap", "accesses") \

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/base/clock.h"
+#include "agent/base/counters.h"
 #include "agent/store/java_names.h"
 
 namespace classaccess {
@@ -14,6 +15,7 @@ namespace {
 // interval grows with what a commit costs, but not so far that the two make a second.
 constexpr uint64_t kCommitNs = 200000000, kMaxCommitNs = 400000000;
 constexpr uint64_t kDiagnosticsNs = 1000000000;
+constexpr uint64_t kProbesNs = 100000000;
 
 // The name under its seqlock; false while the owner is writing it.
 template <typename State>
@@ -46,6 +48,7 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
       catalog_(database, sources, run.started_ns),
       commit_interval_ns_(kCommitNs) {
   taken_.reserve(SpscRing::kCapacity);
+  g_single_rows.store(max_events_ > 0, std::memory_order_relaxed);
 }
 
 bool Drain::prepare() {
@@ -63,7 +66,9 @@ void Drain::finalize() {
 }
 
 uint64_t Drain::round() {
-  uint64_t taken = 0;
+  uint64_t taken = 0, now = monotonic_ns();
+  probes_due_ = now - last_probes_ns_ >= kProbesNs;
+  if (probes_due_) last_probes_ns_ = now;
   sources_.threads->for_each([&](ThreadState& state) {
     if (database_.failed() || !full()) {
       take(state);
@@ -106,7 +111,8 @@ void Drain::take(ThreadState& state) {
   ThreadChoice choice = state.choice.load(std::memory_order_acquire);
   // Copied out first, so that a thread with a full ring goes on while SQLite works.
   taken_.clear();
-  state.ring.drain([this](const AccessRecord& record) { taken_.push_back(record); });
+  take_ring(state);
+  if (probes_due_) take_probes(state);
   if (database_.failed()) {
     counters_.dropped += taken_.size();
     if (ended) sources_.threads->recycle(&state);
@@ -133,6 +139,17 @@ void Drain::take(ThreadState& state) {
     for (const AccessRecord& record : taken_) accept(stream, record);
   }
   if (ended) end_thread(state, stream);
+}
+
+void Drain::take_ring(ThreadState& state) {
+  state.ring.drain([this](const AccessRecord& record) { taken_.push_back(record); });
+}
+
+// A thread that does not trap for a while, or sleeps, has records that nobody has looked at.
+void Drain::take_probes(ThreadState& state) {
+  if (sources_.collect_probes == nullptr) return;
+  auto empty = [](void* self, ThreadState* thread) { static_cast<Drain*>(self)->take_ring(*thread); };
+  sources_.collect_probes(&state, empty, this);
 }
 
 // The thread's row: made at its first record or name, kept up with its name.
@@ -256,11 +273,14 @@ void Drain::emit_row(uint32_t thread_id, const AccessRecord& record, const Acces
       entry.shift = static_cast<int32_t>(array_log2_element(klass->layout_helper));
     }
   }
-  tally_.add(id, row.size);
+  const bool repeat = (record.flags & kFlagRepeat) != 0;
+  const uint64_t times = repeat ? record.value : 1;
+  tally_.add(id, row.size, times);
   changed_ = true;
-  ++counters_.accesses;
-  if (row.class_id == 0) ++counters_.unresolved;
-  if (counters_.events < max_events_) {
+  counters_.accesses += times;
+  if (row.class_id == 0) counters_.unresolved += times;
+  if (counters_.events < max_events_ && !repeat) {
+    if (counters_.events + 1 == max_events_) g_single_rows.store(false, std::memory_order_relaxed);
     ++counters_.events;
     write_event(id, record, row, entry, has_object, object, at);
   }

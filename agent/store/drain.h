@@ -65,6 +65,8 @@ class Drain {
 
   Stream* stream_of(ThreadState& state);
   void take(ThreadState& state);
+  void take_ring(ThreadState& state);
+  void take_probes(ThreadState& state);
   void end_thread(ThreadState& state, Stream* stream);
   void update_thread(ThreadState& state, Stream* stream, bool has_records);
   void accept(Stream* stream, const AccessRecord& record);
@@ -103,7 +105,8 @@ class Drain {
   std::vector<VirtualRow> virtual_rows_;
   std::vector<AccessRecord> taken_;
   std::vector<AccessRow> rows_;
-  bool changed_ = false;
+  bool changed_ = false, probes_due_ = false;
+  uint64_t last_probes_ns_ = 0;
   uint64_t last_commit_ns_ = 0, last_diagnostics_ns_ = 0, full_since_ns_ = 0, commit_interval_ns_;
 };
 

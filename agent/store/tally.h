@@ -39,10 +39,10 @@ class Tally {
   uint32_t find_or_add(const TallyKey& key, bool* is_new);
   TallyEntry& entry(uint32_t id) { return entries_[id - 1]; }
 
-  void add(uint32_t id, uint32_t bytes) {
+  void add(uint32_t id, uint32_t bytes, uint64_t times = 1) {
     TallyEntry& e = entries_[id - 1];
-    ++e.count;
-    e.bytes += bytes;
+    e.count += times;
+    e.bytes += bytes * times;
     if (!e.dirty) {
       e.dirty = true;
       dirty_.push_back(id);

@@ -36,6 +36,9 @@ struct WriterSources {
   const SiteTable* sites = nullptr;
   const GcLog* collections = nullptr;
   const VmLayout* layout = nullptr;
+  // Puts what a thread's probes have recorded into its ring, and calls empty_ring whenever
+  // that is full. Null: there are no probes.
+  void (*collect_probes)(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) = nullptr;
 };
 
 // How long and with how much memory a lock of another process is waited for; the

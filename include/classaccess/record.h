@@ -44,6 +44,7 @@ enum RecordFlag : uint8_t {
   kFlagMirror = 2,     // the object is the java.lang.Class mirror of class_id: a static
   kFlagValue = 4,      // `value` is valid
   kFlagSelected = 8,   // the class matches `classes=` (kPending: not known yet, clear)
+  kFlagRepeat = 16,    // stands for `value` accesses that differ in the address at most
 };
 
 struct AccessRecord {

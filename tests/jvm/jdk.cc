@@ -68,6 +68,11 @@ const std::vector<Jdk>& installed_jdks() {
 }
 
 const Jdk& oldest_jdk() { return installed_jdks().empty() ? no_jdk() : installed_jdks().front(); }
+std::vector<Jdk> oldest_and_newest_jdk() {
+  const std::vector<Jdk>& all = installed_jdks();
+  return all.size() < 2 ? all : std::vector<Jdk>{all.front(), all.back()};
+}
+
 const Jdk& newest_jdk() { return installed_jdks().empty() ? no_jdk() : installed_jdks().back(); }
 
 bool jdk_accepts(const Jdk& jdk, const std::vector<std::string>& flags) {

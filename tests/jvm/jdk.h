@@ -27,6 +27,8 @@ const std::vector<Jdk>& installed_jdks();
 // Oldest and newest installed: what CI runs where the whole set is not needed.
 const Jdk& oldest_jdk();
 const Jdk& newest_jdk();
+// Both, or the one there is.
+std::vector<Jdk> oldest_and_newest_jdk();
 
 // True if `java FLAGS -version` succeeds, remembered per JDK and flags. On false a test skips with
 // the flags as its reason.

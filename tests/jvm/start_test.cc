@@ -50,7 +50,7 @@ std::ostream& operator<<(std::ostream& out, const BadFlag& bad) { return out << 
 class FailedStart : public StartTest, public ::testing::WithParamInterface<BadFlag> {};
 
 TEST_P(FailedStart, LeavesNoDatabase) {
-  for (const Jdk& jdk : {oldest_jdk(), newest_jdk()}) {
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
     ProcessResult result = run(quiet(jdk, GetParam().flags, "classes=Quiet*,out=out.db"));
     expect_status(result, 1);
     EXPECT_EQ(result.out.find("quiet:"), std::string::npos) << jdk << ": the application ran";
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Jvm, FailedStart,
                          [](const auto& param) { return param.param.name; });
 
 TEST_F(StartTest, CopyOfTheLibraryIsRefused) {
-  for (const Jdk& jdk : {oldest_jdk(), newest_jdk()}) {
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
     fs::copy_file(agent_library(), path("copy.so"), fs::copy_options::overwrite_existing);
     JavaRun java = quiet(jdk, {"-agentpath:" + path("copy.so") + "=out=second.db"}, "classes=Quiet*,out=first.db");
     ProcessResult result = run(java);
@@ -131,7 +131,7 @@ TEST_F(StartTest, LayoutIsLoggedWhole) {
 }
 
 TEST_F(StartTest, ApplicationsLoaderIsNotAsked) {
-  for (const Jdk& jdk : {oldest_jdk(), newest_jdk()}) {
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
     JavaRun java{jdk, {"-Djava.system.class.loader=start.AskedLoader"}, std::nullopt, {"start.Threads"}, "", 120};
     ProcessResult plain = run(java);
     expect_done(plain);

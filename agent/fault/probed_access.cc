@@ -1,0 +1,345 @@
+#include "agent/fault/probed_access.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/counters.h"
+#include "agent/base/raw_syscall.h"
+#include "agent/base/safe_load.h"
+#include "agent/fault/virtual_threads.h"
+#include "agent/heap/object_header.h"
+#include "agent/protect/armed_pages.h"
+
+namespace classaccess {
+
+ProbedAccess g_probed;
+
+namespace {
+
+constexpr uint64_t kGuardBytes = 4096;
+constexpr uint64_t kStride = ProbeBuffer::kBytes + kGuardBytes;
+// The second trap of a site makes its probe.
+constexpr uint8_t kTrapsBeforeProbe = 2;
+
+template <typename T>
+T load_twin(const VmLayout& layout, uint64_t address) {
+  return __atomic_load_n(reinterpret_cast<const T*>(twin_address(layout, address)), __ATOMIC_RELAXED);
+}
+
+uint64_t klass_word_of(const VmLayout& layout, uint64_t object) {
+  if (layout.compact_headers) return load_twin<uint64_t>(layout, object) >> layout.mark_klass_shift;
+  if (layout.compressed_class_pointers) return load_twin<uint32_t>(layout, object + layout.klass_offset);
+  return load_twin<uint64_t>(layout, object + layout.klass_offset);
+}
+
+void* reserve(uint64_t bytes, int protection) {
+  void* memory = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+// A record, with what the CPU's registers were as far as the resolver asks.
+struct ProbedAccess::Item {
+  uint64_t address = 0;
+  uint64_t object = 0;  // the base register, if it can be an object
+  uint64_t bytecode_pointer = 0, method = 0;
+  uint64_t base = 0, index = 0;
+  uint64_t klass_word = 0;
+  uint64_t t_ns = 0;
+  uint64_t key = 0;
+};
+
+bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
+  path_ = path;
+  starts_ = starts;
+  const VmLayout& layout = *path->layout;
+  header_bytes_ = layout.compact_headers ? 8 : layout.klass_offset + (layout.compressed_class_pointers ? 4u : 8u);
+  whole_heap_ = g_armed.limit_low() == 0 && g_armed.limit_high() == ~0ull && !path->part_of_heap;
+  void* buffers = reserve(kStride * ThreadPool::kCapacity, PROT_NONE);
+  void* slots = reserve(sizeof(CountSlot) * ProbeBuffer::kSlots * ThreadPool::kCapacity, PROT_READ | PROT_WRITE);
+  void* discard = reserve(kStride, PROT_NONE);
+  if (buffers == nullptr || slots == nullptr || discard == nullptr) return false;
+  if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
+  buffers_ = reinterpret_cast<uint64_t>(buffers);
+  slots_ = static_cast<CountSlot*>(slots);
+  discard_ = reinterpret_cast<uint64_t>(discard);
+  return true;
+}
+
+void ProbedAccess::attach(ThreadState* thread) {
+  if (!enabled()) return;
+  ProbeBuffer& buffer = thread->probes;
+  if (buffer.begin == 0) {
+    uint64_t index = path_->threads->index_of(thread);
+    uint64_t begin = buffers_ + index * kStride;
+    if (raw_syscall(SYS_mprotect, static_cast<long>(begin), ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return;
+    buffer.slots = slots_ + index * ProbeBuffer::kSlots;
+    buffer.begin = begin;
+  }
+  DrainScope scope(&buffer, true);
+  buffer.drained.store(buffer.begin, std::memory_order_relaxed);
+  t_probe.cursor = buffer.begin;
+  buffer.cursor.store(&t_probe.cursor, std::memory_order_release);
+  belong_to(thread, path_->virtual_threads != nullptr ? path_->virtual_threads->current(thread) : 0);
+}
+
+void ProbedAccess::forget_this_thread() { t_probe.cursor = g_probed.discard_; }
+
+void ProbedAccess::retire(ThreadState* thread) {
+  if (!enabled()) return;
+  ProbeBuffer& buffer = thread->probes;
+  DrainScope scope(&buffer, true);
+  drain(thread);
+  flush(thread);
+  buffer.cursor.store(nullptr, std::memory_order_release);
+  forget_this_thread();
+}
+
+void ProbedAccess::mounted(ThreadState* thread, bool now) {
+  if (!enabled() || thread->probes.begin == 0) return;
+  DrainScope scope(&thread->probes, true);
+  drain(thread);
+  flush(thread);
+  belong_to(thread, now && path_->virtual_threads != nullptr ? path_->virtual_threads->current(thread) : 0);
+}
+
+void ProbedAccess::belong_to(ThreadState* thread, uint32_t id) {
+  thread->probes.virtual_id = id;
+  thread->probes.muted = id != 0 ? !path_->virtual_threads->row(id).recorded
+                                 : thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kVirtualOnly;
+}
+
+uint64_t ProbedAccess::make_room(ThreadState* thread) {
+  if (thread == nullptr || thread->probes.begin == 0) return discard_;
+  ProbeBuffer& buffer = thread->probes;
+  DrainScope scope(&buffer, true);
+  drain(thread);
+  buffer.drained.store(buffer.begin, std::memory_order_relaxed);
+  t_probe.cursor = buffer.begin;
+  return buffer.begin;
+}
+
+void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
+  if (!enabled() || row->no_probe.load(std::memory_order_relaxed) || row->id == 0) return;
+  if (row->traps.fetch_add(1, std::memory_order_relaxed) + 1 < kTrapsBeforeProbe) return;
+  // Single rows want the value that was moved: only a trap sees it.
+  if (path_->values && g_single_rows.load(std::memory_order_relaxed)) return;
+  const VmLayout& layout = *path_->layout;
+  if (row->pc - layout.code_low >= layout.code_high - layout.code_low) return;
+  ProbeSites::Request request;
+  request.pc = row->pc;
+  request.instruction = &row->instruction;
+  request.owner = row;
+  request.interpreted = row->pc - layout.interpreter_low < layout.interpreter_high - layout.interpreter_low;
+  if (!request.interpreted) request.site_id = path_->site_of(row, cpu);
+  LayResult result = g_probes.lay(request);
+  if (result != LayResult::kLaid && result != LayResult::kBusy) row->no_probe.store(true, std::memory_order_relaxed);
+}
+
+void ProbedAccess::drain(ThreadState* thread) {
+  ProbeBuffer& buffer = thread->probes;
+  const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
+  uint64_t end = 0;
+  // The owner may be gone without a word, and its thread-local storage with it.
+  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  uint64_t at = buffer.drained.load(std::memory_order_relaxed);
+  if (end - buffer.begin > ProbeBuffer::kBytes || at >= end) return;
+  const uint64_t t_ns = monotonic_ns();
+  while (at < end) {
+    const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
+    const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
+    take(thread, probe, record, t_ns);
+    at += 8u * probe.shape.record_words;
+  }
+  buffer.drained.store(at, std::memory_order_relaxed);
+}
+
+// Whether the access is one more of those counted in the slot.
+inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item, uint64_t* extent) const {
+  // A collection may have unloaded the class and put another one there.
+  if (slot.epoch != g_gc_id.load(std::memory_order_relaxed)) return false;
+  if (slot.key != item.key || slot.bytecode_pointer != item.bytecode_pointer || slot.klass_word != item.klass_word) {
+    return false;
+  }
+  uint64_t offset = item.address - item.object;
+  if (!slot.elements) {
+    *extent = slot.record.extent;
+    return offset == slot.offset && (slot.object == 0 || slot.object == item.object);
+  }
+  uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
+  uint64_t end = slot.offset + (length << slot.log2_element);
+  *extent = end;
+  return offset >= slot.offset && offset + slot.record.size <= end;
+}
+
+void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
+  const Instruction& in = *probe.instruction;
+  Item item;
+  item.address = record.address;
+  // Not the heap: the plain copy was run. Or a page that `heap=` leaves open.
+  if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return;
+  item.t_ns = t_ns;
+  const uint64_t* more = record.more;
+  const uint64_t inside = item.address - static_cast<uint64_t>(in.displacement);
+  if (in.index == kNoReg) {
+    item.base = inside;
+  } else if (in.base != kNoReg) {
+    item.base = *more++;
+    item.index = (inside - item.base) / in.scale;
+  } else {
+    item.index = inside / in.scale;
+  }
+  if (probe.interpreted) {
+    item.bytecode_pointer = more[0];
+    item.method = more[1];
+  }
+  item.object = item.base;
+  ++thread->counters.probed;
+  item.key = record.probe_id;
+  CountSlot* slot = nullptr;
+  const VmLayout& layout = *path_->layout;
+  if ((item.object & 7) == 0 && item.object >= layout.heap_low && item.object <= item.address &&
+      starts_->is_set(item.object)) {
+    item.klass_word = klass_word_of(layout, item.object);
+    uint64_t hash = (item.key * 0x9e3779b97f4a7c15ull) ^ (item.klass_word * 0xc2b2ae3d27d4eb4full) ^
+                    (item.bytecode_pointer * 0x165667b19e3779f9ull);
+    slot = &thread->probes.slots[(hash >> 40) % ProbeBuffer::kSlots];
+    uint64_t extent = 0;
+    bool header_store = in.op == Op::kStore && item.address - item.object < header_bytes_;
+    if (!header_store && hit(*slot, item, &extent)) {
+      if (thread->probes.muted) return;
+      if (!slot->selected) {
+        ++thread->counters.filtered;
+        return;
+      }
+      if (!g_single_rows.load(std::memory_order_relaxed)) {
+        ++slot->count;
+        thread->probes.counted = true;
+        return;
+      }
+      AccessRecord one = slot->record;
+      one.t_ns = t_ns;
+      one.address = item.address;
+      one.object = item.object;
+      one.extent = extent;
+      one.virtual_id = thread->probes.virtual_id;
+      one.gc_id = g_gc_id.load(std::memory_order_relaxed);
+      push_record(thread, one);
+      return;
+    }
+    if (header_store) slot = nullptr;
+  }
+  take_slowly(thread, probe, item, slot);
+}
+
+void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, const Item& item, CountSlot* slot) {
+  const Instruction& in = *probe.instruction;
+  constexpr int kRbp = 5, kR13 = 13;
+  // As the frame was: the interpreter's has the Method* at rbp-24.
+  uint64_t frame[4] = {item.method, 0, 0, 0};
+  CpuState cpu;
+  if (probe.interpreted) {
+    cpu.gpr[kRbp] = reinterpret_cast<uint64_t>(&frame[3]);
+    cpu.gpr[kR13] = item.bytecode_pointer;
+  }
+  CpuState registers;
+  registers.rip = cpu.rip = probe.pc;
+  if (in.base < 16) registers.gpr[in.base] = item.base;
+  if (in.index < 16) registers.gpr[in.index] = item.index;
+  AccessRecord record;
+  AccessPath::Probed probed;
+  probed.row = static_cast<CachedInstruction*>(probe.owner);
+  probed.site_id = probe.site_id;
+  probed.registers = &registers;
+  probed.frame = &cpu;
+  probed.address = item.address;
+  probed.t_ns = item.t_ns;
+  if (!path_->resolve_probed(thread, probed, &record)) {
+    const Resolution& found = probed.resolution;
+    bool not_selected = found.kind == Resolution::kObject && !found.class_info->selected;
+    if (slot != nullptr && not_selected && found.object == item.object) {
+      install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
+      slot->selected = false;
+    }
+    return;
+  }
+  bool plain = record.kind == RecordKind::kAccess && record.class_id != 0;
+  if (slot != nullptr && plain && record.object == item.object) {
+    install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
+    if (!g_single_rows.load(std::memory_order_relaxed)) {
+      slot->count = 1;
+      thread->probes.counted = true;
+      return;
+    }
+  }
+  push_record(thread, record);
+}
+
+void ProbedAccess::install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
+                           const ClassInfo* info, bool mirror) {
+  hand_on(thread, slot);
+  slot->key = item.key;
+  slot->bytecode_pointer = item.bytecode_pointer;
+  slot->klass_word = item.klass_word;
+  slot->epoch = g_gc_id.load(std::memory_order_relaxed);
+  slot->record = record;
+  slot->selected = true;
+  slot->object = info->is_mirror || mirror ? item.object : 0;
+  slot->offset = static_cast<uint32_t>(item.address - item.object);
+  slot->elements = false;
+  if (!mirror && info->is_array) {
+    uint32_t base = array_base(info->layout_helper);
+    if (slot->offset >= base) {
+      slot->elements = true;
+      slot->offset = base;
+      slot->log2_element = static_cast<uint8_t>(log2_element_size(info->layout_helper));
+    }
+  }
+}
+
+void ProbedAccess::hand_on(ThreadState* thread, CountSlot* slot) {
+  if (slot->count == 0) return;
+  AccessRecord record = slot->record;
+  record.value = slot->count;
+  record.flags |= kFlagRepeat;
+  record.t_ns = monotonic_ns();
+  record.virtual_id = thread->probes.virtual_id;
+  push_record(thread, record);
+  slot->count = 0;
+}
+
+void ProbedAccess::flush(ThreadState* thread) {
+  ProbeBuffer& buffer = thread->probes;
+  if (!buffer.counted) return;
+  buffer.counted = false;
+  for (uint32_t i = 0; i < ProbeBuffer::kSlots; ++i) hand_on(thread, &buffer.slots[i]);
+}
+
+void ProbedAccess::collect(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) {
+  if (thread->probes.begin == 0) return;
+  DrainScope scope(&thread->probes, false);
+  if (!scope.first()) return;
+  t_ring_full = {empty_ring, context};
+  empty_ring(context, thread);
+  g_probed.drain(thread);
+  g_probed.flush(thread);
+  empty_ring(context, thread);
+  t_ring_full = {};
+}
+
+void ProbedAccess::drain_all(bool wait, bool with_counts, const ThreadState* but) {
+  if (!enabled()) return;
+  path_->threads->for_each([&](ThreadState& thread) {
+    if (&thread == but || thread.probes.begin == 0) return;
+    DrainScope scope(&thread.probes, wait);
+    if (!scope.first()) return;
+    drain(&thread);
+    if (with_counts) flush(&thread);
+  });
+}
+
+}  // namespace classaccess

@@ -1,0 +1,76 @@
+// Accesses made by probes: from a site that traps often to a probe, from the records of a
+// probe to the ring.
+//
+// A probe's record says address and site only. It is resolved when the buffer is drained:
+// when it is full, when its thread traps (so that a thread's accesses stay in order), in
+// GarbageCollectionStart before objects move, by the writer ten times a second, and at the
+// thread's end. While single rows are wanted each becomes a record of its own; after that
+// those of one site, class and field are counted here and handed on as one record
+// (kFlagRepeat).
+// Context: as said at each function.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/fault/access_path.h"
+#include "agent/fault/thread_pool.h"
+#include "agent/heap/object_starts.h"
+#include "agent/probe/probe_sites.h"
+
+namespace classaccess {
+
+class ProbedAccess {
+ public:
+  // Before recording. False: no memory. Without it no site is probed.
+  bool create(AccessPath* path, ObjectStarts* starts);
+  bool enabled() const { return discard_ != 0; }
+
+  // --- the owning thread, in its handler or a callback ---
+  // Its cursor points into its own buffer from now on.
+  void attach(ThreadState* thread);
+  // What it still does goes nowhere; drains what is there.
+  void retire(ThreadState* thread);
+  static void forget_this_thread();
+  // The carrier is about to unmount its virtual thread, or has mounted one (JVMTI event):
+  // what is recorded so far was the other's.
+  void mounted(ThreadState* thread, bool now);
+  // Room for one record: the new cursor. null: the thread is not recorded.
+  uint64_t make_room(ThreadState* thread);
+  // After an access that trapped: lay a probe there if it is worth it.
+  void consider(CachedInstruction* row, const CpuState& cpu);
+
+  // --- whoever holds the thread's DrainScope ---
+  void drain(ThreadState* thread);
+  // Hands on the counts.
+  void flush(ThreadState* thread);
+
+  // --- any thread ---
+  // WriterSources::collect_probes: the writer's way to what a thread that does not trap has
+  // recorded. Nothing if another thread is draining it.
+  static void collect(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context);
+  // Drains all threads but those that somebody else is draining; `wait`: those too.
+  void drain_all(bool wait, bool with_counts, const ThreadState* but = nullptr);
+
+ private:
+  struct Item;
+  void take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns);
+  void take_slowly(ThreadState* thread, const Probe& probe, const Item& item, CountSlot* slot);
+  bool hit(const CountSlot& slot, const Item& item, uint64_t* extent) const;
+  void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
+               const ClassInfo* info, bool mirror);
+  void belong_to(ThreadState* thread, uint32_t virtual_id);
+  void hand_on(ThreadState* thread, CountSlot* slot);
+
+  AccessPath* path_ = nullptr;
+  ObjectStarts* starts_ = nullptr;
+  uint64_t buffers_ = 0;   // kCapacity of them, each with its closed page
+  CountSlot* slots_ = nullptr;
+  uint64_t discard_ = 0;
+  uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
+  bool whole_heap_ = true;     // every committed page is closed
+};
+
+extern ProbedAccess g_probed;
+
+}  // namespace classaccess

@@ -1,0 +1,56 @@
+#include "agent/jvmti/virtual_mounts.h"
+
+#include <string.h>
+
+#include "agent/fault/fault_handler.h"
+#include "agent/fault/probed_access.h"
+#include "agent/jvmti/jvmti_memory.h"
+#include "agent/protect/heap_gate.h"
+
+namespace classaccess {
+namespace {
+
+// jvmti.h of 21: bit 44 of jvmtiCapabilities; older headers do not name it.
+constexpr size_t kVirtualThreadsBit = 44;
+
+void changed(bool mounted) {
+  if (ThreadState* thread = FaultHandler::this_thread(); thread != nullptr) g_probed.mounted(thread, mounted);
+}
+
+void JNICALL on_mount(jvmtiEnv*, ...) { changed(true); }
+void JNICALL on_unmount(jvmtiEnv*, ...) { changed(false); }
+
+}  // namespace
+
+void want_virtual_mounts(int major, jvmtiCapabilities* wanted) {
+  if (major < 21) return;
+  reinterpret_cast<unsigned char*>(wanted)[kVirtualThreadsBit / 8] |= 1u << (kVirtualThreadsBit % 8);
+}
+
+bool watch_virtual_mounts(jvmtiEnv* jvmti) {
+  jint count = 0;
+  JvmtiMemory<jvmtiExtensionEventInfo> events(jvmti);
+  if (jvmti->GetExtensionEvents(&count, events.out()) != JVMTI_ERROR_NONE) return false;
+  int found = 0;
+  for (jint i = 0; i < count; ++i) {
+    jvmtiExtensionEventInfo& event = events[i];
+    jvmtiExtensionEvent callback = strcmp(event.id, "com.sun.hotspot.events.VirtualThreadMount") == 0     ? on_mount
+                                   : strcmp(event.id, "com.sun.hotspot.events.VirtualThreadUnmount") == 0 ? on_unmount
+                                                                                                          : nullptr;
+    if (callback != nullptr &&
+        jvmti->SetExtensionEventCallback(event.extension_event_index, callback) == JVMTI_ERROR_NONE &&
+        jvmti->SetEventNotificationMode(JVMTI_ENABLE, static_cast<jvmtiEvent>(event.extension_event_index), nullptr) ==
+            JVMTI_ERROR_NONE) {
+      ++found;
+    }
+    jvmti->Deallocate(reinterpret_cast<unsigned char*>(event.id));
+    jvmti->Deallocate(reinterpret_cast<unsigned char*>(event.short_description));
+    for (jint p = 0; p < event.param_count; ++p) {
+      jvmti->Deallocate(reinterpret_cast<unsigned char*>(event.params[p].name));
+    }
+    jvmti->Deallocate(reinterpret_cast<unsigned char*>(event.params));
+  }
+  return found == 2;
+}
+
+}  // namespace classaccess

@@ -1,0 +1,34 @@
+// Replaces a few bytes of code that other threads may be running.
+//
+// Bytes inside one aligned block of 16 are replaced by one compare-and-swap of 8 bytes: the
+// CPU fetches such a block at once, and whoever writes other bytes of the eight (HotSpot
+// patches calls) is not overwritten. Other bytes by the int3 protocol: first byte 0xCC,
+// every core serialised, the rest, serialised, the first byte. A thread that runs into the
+// int3 gets SIGTRAP; its handler sends it back to `pc` (ProbeSites::knows).
+// Source: Intel SDM vol. 3, 9.1.3 (cross-modifying code) and 9.1.1 (atomic accesses).
+// Context: signal handler and any thread. One patcher at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace classaccess {
+
+class CodePatch {
+ public:
+  static constexpr size_t kMaxBytes = 5;
+
+  // Registers for membarrier(SYNC_CORE). Without it bytes that need the int3 protocol are
+  // refused. Not in a signal handler.
+  static void init();
+
+  // Writes `to` over `from`, `count` bytes (1 to 5) at pc. False, with nothing changed, if
+  // other bytes are there or the way is refused.
+  static bool write(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count);
+
+  // Every core that runs a thread of this process serialises before this returns. False:
+  // the kernel cannot.
+  static bool serialise_cores();
+};
+
+}  // namespace classaccess

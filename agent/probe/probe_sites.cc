@@ -1,0 +1,287 @@
+#include "agent/probe/probe_sites.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/base/safe_load.h"
+#include "agent/probe/code_patch.h"
+#include "agent/probe/probe_thread.h"
+#include "agent/probe/stable_bytes.h"
+
+namespace classaccess {
+
+ProbeSites g_probes;
+
+namespace {
+
+constexpr uint8_t kJump = 0xe9;
+constexpr size_t kJumpBytes = 5;
+
+uint64_t mix(uint64_t pc) {
+  uint64_t key = pc * 0x9e3779b97f4a7c15ull;
+  return key ^ (key >> 32);
+}
+
+// Bytes at pc as far as they can be read.
+size_t fetch(uint64_t pc, uint8_t* to, size_t most) {
+  return most - classaccess_safe_copy(to, reinterpret_cast<const void*>(pc), most);
+}
+
+}  // namespace
+
+bool ProbeSites::create(const OopRange& oops) {
+  oops_ = oops;
+  thread_offset_ = probe_thread_offset();
+  if (!probes_.create(kProbes) || !sites_.create(kSites)) return false;
+  void* memory = mmap(nullptr, kSlots * sizeof(*table_), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  CodePatch::init();
+  table_ = static_cast<std::atomic<uint32_t>*>(memory);
+  return true;
+}
+
+ProbeSites::Site* ProbeSites::find(uint64_t pc) const {
+  if (table_ == nullptr) return nullptr;
+  uint64_t hash = mix(pc);
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    uint32_t id = table_[(hash + i) % kSlots].load(std::memory_order_acquire);
+    if (id == 0) return nullptr;
+    const Site& site = sites_.row(id);
+    if (site.pc.load(std::memory_order_relaxed) == pc) return const_cast<Site*>(&site);
+  }
+  return nullptr;
+}
+
+// Under the lock.
+ProbeSites::Site* ProbeSites::find_or_add(uint64_t pc) {
+  if (Site* site = find(pc)) return site;
+  uint32_t id = sites_.claim();
+  if (id == 0) return nullptr;
+  Site* site = &sites_.row(id);
+  site->pc.store(pc, std::memory_order_relaxed);
+  uint64_t hash = mix(pc);
+  for (uint32_t i = 0;; ++i) {
+    std::atomic<uint32_t>& slot = table_[(hash + i) % kSlots];
+    if (slot.load(std::memory_order_relaxed) != 0) continue;
+    slot.store(id, std::memory_order_release);
+    return site;
+  }
+}
+
+// HotSpot frees and reuses code without asking: the patch stands only while its bytes do.
+bool ProbeSites::in_force(const Site& site) const {
+  if (site.probe.load(std::memory_order_acquire) == 0) return false;
+  uint8_t now[kJumpBytes];
+  return fetch(site.pc.load(std::memory_order_relaxed), now, site.patch_length) == site.patch_length &&
+         memcmp(now, site.jump, site.patch_length) == 0;
+}
+
+bool ProbeSites::knows(uint64_t pc) const { return find(pc) != nullptr; }
+
+bool ProbeSites::patched(uint64_t pc) const {
+  Site* site = find(pc);
+  return site != nullptr && in_force(*site);
+}
+
+bool ProbeSites::may_be_oop(const Instruction& in) const {
+  bool immediate = in.encoding == Encoding::kLegacy && in.map == OpcodeMap::k1Byte &&
+                   (in.opcode == 0xc7 || in.opcode == 0x81 || in.opcode == 0xf7) && !in.operand16;
+  if (!immediate) return false;
+  uint64_t oop = oops_.narrow_base + (static_cast<uint64_t>(static_cast<uint32_t>(in.immediate)) << oops_.narrow_shift);
+  return oop >= oops_.heap_low && oop < oops_.heap_high;
+}
+
+// The sites before `pc` whose jump has bytes in [pc, pc + length).
+int ProbeSites::dependents_of(uint64_t pc, int length, Site** out) const {
+  int count = 0;
+  for (uint64_t before = 1; before < kJumpBytes; ++before) {
+    Site* site = find(pc - before);
+    if (site == nullptr || !in_force(*site)) continue;
+    uint64_t at = pc - before;
+    if (at + site->patch_length < pc + static_cast<uint64_t>(length) && at + kJumpBytes > pc) out[count++] = site;
+  }
+  return count;
+}
+
+bool ProbeSites::restore(Site* site) {
+  bool done = CodePatch::write(site->pc.load(std::memory_order_relaxed), site->jump, site->original, site->patch_length);
+  site->probe.store(0, std::memory_order_release);
+  if (done) taken_back.fetch_add(1, std::memory_order_relaxed);
+  return done;
+}
+
+// Takes back the jumps that need this site's bytes, the farthest first; appends them to
+// `taken`, so that laying from the last to the first lays the nearest first.
+bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
+  Site* direct[kJumpBytes];
+  int found = dependents_of(site->pc.load(std::memory_order_relaxed),
+                            static_cast<int>(site->request.instruction->length < 5 ? site->request.instruction->length : 5),
+                            direct);
+  for (int i = 0; i < found; ++i) {
+    if (*count >= kMaxDependents) return false;
+    if (!in_force(*direct[i])) continue;  // by way of another one
+    if (!take_back_dependents(direct[i], taken, count)) return false;
+    restore(direct[i]);
+    taken[(*count)++] = direct[i];
+  }
+  return true;
+}
+
+// What the displacement must look like: its last bytes are those behind the site.
+LayResult ProbeSites::shape_of(const Site& site, bool dependents, JumpShape* shape) const {
+  const Instruction& in = *site.request.instruction;
+  const uint64_t pc = site.pc.load(std::memory_order_relaxed);
+  shape->low_byte_small = true;
+  if (in.length >= kJumpBytes) return LayResult::kLaid;
+  size_t shared = kJumpBytes - in.length;
+  uint8_t behind[kJumpBytes + 15] = {};
+  size_t got = fetch(pc + in.length, behind, sizeof(behind));
+  if (got < shared) return LayResult::kSuccessor;
+  // Instructions behind the site; those that are sites themselves have our bytes.
+  for (size_t at = 0; at < shared;) {
+    Site* next = find(pc + in.length + at);
+    if (next != nullptr && in_force(*next)) {
+      at += next->patch_length;
+      if (next->request.instruction->length > next->patch_length && at < shared) return LayResult::kSuccessor;
+      continue;
+    }
+    size_t length = 0;
+    if (!bytes_are_stable(behind + at, got - at, shared - at, &length)) return LayResult::kSuccessor;
+    at += length;
+  }
+  for (size_t i = 0; i < shared; ++i) {
+    unsigned shift = static_cast<unsigned>(8 * (4 - shared + i));
+    shape->fixed_mask |= 0xffu << shift;
+    shape->fixed |= static_cast<uint32_t>(behind[i]) << shift;
+  }
+  if (in.length == 1) return LayResult::kUnfit;
+  (void)dependents;
+  return LayResult::kLaid;
+}
+
+// The jumps before it are taken back already.
+LayResult ProbeSites::lay_site(Site* site, bool dependents) {
+  const Instruction& in = *site->request.instruction;
+  const uint64_t pc = site->pc.load(std::memory_order_relaxed);
+  uint8_t now[15];
+  if (fetch(pc, now, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
+  JumpShape shape;
+  LayResult result = shape_of(*site, dependents, &shape);
+  if (result != LayResult::kLaid) return result;
+  uint8_t code[kMaxProbeCode];
+  ProbeShape probe_shape;
+  // Its length does not depend on where it runs.
+  size_t bytes = write_probe(in, pc, pc, 1, site->request.interpreted, thread_offset_, code, &probe_shape);
+  if (bytes == 0) return LayResult::kUnfit;
+  uint64_t at = room_.allocate(pc + kJumpBytes, shape, static_cast<uint32_t>(bytes));
+  if (at == 0) {
+    shape.low_byte_small = false;
+    at = room_.allocate(pc + kJumpBytes, shape, static_cast<uint32_t>(bytes));
+  }
+  if (at == 0) return LayResult::kNoRoom;
+  uint32_t id = probes_.claim();
+  if (id == 0) return LayResult::kNoRoom;
+  Probe& probe = probes_.row(id);
+  if (write_probe(in, pc, at, id, site->request.interpreted, thread_offset_, code, &probe.shape) != bytes) {
+    return LayResult::kNoRoom;
+  }
+  memcpy(room_.write_at(at), code, bytes);
+  probe.pc = pc;
+  probe.start = at;
+  probe.interpreted = site->request.interpreted;
+  probe.instruction = &in;
+  probe.owner = site->request.owner;
+  probe.site_id = site->request.site_id;
+  probe.ready.store(true, std::memory_order_release);
+  room_.set_id(at, static_cast<uint32_t>(bytes), id);
+
+  site->jump[0] = kJump;
+  uint32_t displacement = static_cast<uint32_t>(at - (pc + kJumpBytes));
+  memcpy(site->jump + 1, &displacement, 4);
+  site->patch_length = static_cast<uint8_t>(in.length < kJumpBytes ? in.length : kJumpBytes);
+  memcpy(site->original, in.bytes, site->patch_length);
+  // Known before the jump is there: a thread may meet it at once.
+  site->probe.store(id, std::memory_order_release);
+  if (!CodePatch::write(pc, site->original, site->jump, site->patch_length)) {
+    site->probe.store(0, std::memory_order_release);
+    return LayResult::kBytesChanged;
+  }
+  return LayResult::kLaid;
+}
+
+LayResult ProbeSites::lay(const Request& request) {
+  const Instruction& in = *request.instruction;
+  LayResult result = LayResult::kLaid;
+  if (!can_probe(in)) result = LayResult::kUnfit;
+  if (result == LayResult::kLaid && may_be_oop(in)) result = LayResult::kImmediate;
+  if (result != LayResult::kLaid) {
+    refused[static_cast<int>(result)].fetch_add(1, std::memory_order_relaxed);
+    return result;
+  }
+  if (lock_.test_and_set(std::memory_order_acquire)) return LayResult::kBusy;
+  Site* site = find_or_add(request.pc);
+  if (site == nullptr) {
+    result = LayResult::kNoRoom;
+  } else if (!in_force(*site)) {
+    site->request = request;
+    site->probe.store(0, std::memory_order_relaxed);
+    Site* taken[kMaxDependents];
+    int count = 0;
+    bool ready = take_back_dependents(site, taken, &count);
+    result = ready ? lay_site(site, count > 0) : LayResult::kSuccessor;
+    // No core may still hold their neighbour's old bytes.
+    if (count > 0) CodePatch::serialise_cores();
+    for (int i = count - 1; i >= 0; --i) {
+      LayResult again = lay_site(taken[i], i > 0);
+      if (again == LayResult::kLaid) {
+        relaid.fetch_add(1, std::memory_order_relaxed);
+        if (i > 0) CodePatch::serialise_cores();
+      } else {
+        refused[static_cast<int>(again)].fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+  }
+  lock_.clear(std::memory_order_release);
+  if (result == LayResult::kLaid) {
+    laid.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    refused[static_cast<int>(result)].fetch_add(1, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+bool ProbeSites::take_back(uint64_t pc) {
+  Site* site = find(pc);
+  if (site == nullptr) return true;
+  if (lock_.test_and_set(std::memory_order_acquire)) return false;
+  if (in_force(*site)) {
+    Site* taken[kMaxDependents];
+    int count = 0;
+    if (take_back_dependents(site, taken, &count)) restore(site);
+    if (count > 0) CodePatch::serialise_cores();
+    for (int i = count - 1; i >= 0; --i) {
+      if (lay_site(taken[i], i > 0) == LayResult::kLaid) relaid.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  lock_.clear(std::memory_order_release);
+  return true;
+}
+
+uint32_t ProbeSites::take_back_all() {
+  uint32_t left = 0;
+  if (table_ == nullptr) return 0;
+  while (lock_.test_and_set(std::memory_order_acquire)) {
+  }
+  for (uint32_t id = 1; id < sites_.end(); ++id) {
+    Site* site = &sites_.row(id);
+    if (!in_force(*site)) continue;
+    Site* taken[kMaxDependents];
+    int count = 0;
+    if (!take_back_dependents(site, taken, &count) || !restore(site)) ++left;
+  }
+  lock_.clear(std::memory_order_release);
+  return left;
+}
+
+}  // namespace classaccess

@@ -1,0 +1,129 @@
+// Which instructions are probed: lays probes, takes them back, finds them by address.
+//
+// A site's first bytes become a jump to its probe. Most sites are shorter than the jump,
+// whose last bytes are then those of the instructions behind it (instruction punning:
+// LiteInst, PLDI 2017; E9Patch, PLDI 2020). Such shared bytes must not change while the
+// jump stands: they belong to no immediate, call or jump displacement that HotSpot may
+// rewrite, and a site whose bytes are shared is patched only after the jumps before it are
+// taken back; they are laid again with its new bytes.
+//
+// Context: lay, take_back: signal handler, under a lock that is tried, never waited for.
+// The rest: any handler, no lock. Probes are never freed: a thread may be inside.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/base/append_table.h"
+#include "agent/probe/code_room.h"
+#include "agent/probe/probe_code.h"
+#include "agent/x86/instruction.h"
+
+namespace classaccess {
+
+// A row per probe; constant once `ready`.
+struct Probe {
+  std::atomic<bool> ready{false};
+  bool interpreted = false;
+  ProbeShape shape;
+  uint64_t pc = 0;     // of the site
+  uint64_t start = 0;  // of the probe's code
+  const Instruction* instruction = nullptr;
+  void* owner = nullptr;   // whose: fault/instruction_cache's row
+  uint32_t site_id = 0;    // SiteTable; 0 in the interpreter
+  // Faults at its access that were not the heap's.
+  std::atomic<uint32_t> outside{0};
+};
+
+enum class LayResult : uint8_t {
+  kLaid,
+  kBusy,          // another thread is patching: try again later
+  kUnfit,         // the instruction cannot run in a probe
+  kImmediate,     // has an immediate that may be an oop
+  kSuccessor,     // the bytes behind it may change
+  kNoRoom,        // no free address with the displacement that is needed
+  kBytesChanged,  // the code is not what was decoded any more, or patching is refused
+};
+constexpr int kLayResults = 7;
+
+// What the instruction's immediate may not be: an oop that the collector rewrites.
+struct OopRange {
+  uint64_t heap_low = 0, heap_high = 0;
+  uint64_t narrow_base = 0;
+  uint32_t narrow_shift = 0;
+};
+
+class ProbeSites {
+ public:
+  // After room().create. False: no memory.
+  bool create(const OopRange& oops);
+  CodeRoom& room() { return room_; }
+  bool enabled() const { return table_ != nullptr; }
+
+  struct Request {
+    uint64_t pc = 0;
+    const Instruction* instruction = nullptr;  // lives for ever
+    void* owner = nullptr;
+    uint32_t site_id = 0;
+    bool interpreted = false;
+  };
+  LayResult lay(const Request& request);
+
+  // Restores the site's bytes (and takes back the jumps that share them). False: busy.
+  bool take_back(uint64_t pc);
+  // Every site, at the end. Returns how many could not be restored.
+  uint32_t take_back_all();
+
+  // The probe whose code holds `pc`, or null.
+  Probe* at(uint64_t pc) {
+    uint32_t id = room_.id_at(pc);
+    return id != 0 ? &probes_.row(id) : nullptr;
+  }
+  Probe& row(uint32_t id) { return probes_.row(id); }
+  uint32_t end() const { return probes_.end(); }
+
+  // True if our jump, or the int3 of a patch under way, is or was at `pc`.
+  bool knows(uint64_t pc) const;
+  // True if our jump is there now.
+  bool patched(uint64_t pc) const;
+
+  std::atomic<uint64_t> laid{0}, relaid{0}, taken_back{0};
+  std::atomic<uint64_t> refused[kLayResults] = {};
+
+ private:
+  static constexpr uint32_t kSites = 1u << 18;
+  static constexpr uint32_t kSlots = 1u << 20;
+  static constexpr uint32_t kProbes = 1u << 19;
+
+  struct Site {
+    std::atomic<uint64_t> pc{0};
+    std::atomic<uint32_t> probe{0};  // in force; 0: not patched
+    uint8_t patch_length = 0;        // bytes of its own that are written, 2 to 5
+    uint8_t original[5] = {};
+    uint8_t jump[5] = {};            // the last ones may be its neighbours'
+    Request request;
+  };
+  static constexpr int kMaxDependents = 64;
+
+  Site* find(uint64_t pc) const;
+  Site* find_or_add(uint64_t pc);
+  bool in_force(const Site& site) const;
+  LayResult lay_site(Site* site, bool dependents);
+  LayResult shape_of(const Site& site, bool dependents, JumpShape* shape) const;
+  int dependents_of(uint64_t pc, int length, Site** out) const;
+  bool restore(Site* site);
+  bool take_back_dependents(Site* site, Site** taken, int* count);
+  bool may_be_oop(const Instruction& instruction) const;
+
+  CodeRoom room_;
+  AppendTable<Probe> probes_;
+  AppendTable<Site> sites_;
+  std::atomic<uint32_t>* table_ = nullptr;  // by pc
+  std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
+  OopRange oops_;
+  int32_t thread_offset_ = 0;
+};
+
+extern ProbeSites g_probes;
+
+}  // namespace classaccess
