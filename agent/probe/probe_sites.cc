@@ -129,7 +129,7 @@ bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
 }
 
 // What the displacement must look like: its last bytes are those behind the site.
-LayResult ProbeSites::shape_of(const Site& site, bool dependents, JumpShape* shape) const {
+LayResult ProbeSites::shape_of(const Site& site, JumpShape* shape) const {
   const Instruction& in = *site.request.instruction;
   const uint64_t pc = site.pc.load(std::memory_order_relaxed);
   shape->low_byte_small = true;
@@ -156,45 +156,77 @@ LayResult ProbeSites::shape_of(const Site& site, bool dependents, JumpShape* sha
     shape->fixed |= static_cast<uint32_t>(behind[i]) << shift;
   }
   if (in.length == 1) return LayResult::kUnfit;
-  (void)dependents;
   return LayResult::kLaid;
 }
 
-// The jumps before it are taken back already.
-LayResult ProbeSites::lay_site(Site* site, bool dependents) {
-  const Instruction& in = *site->request.instruction;
-  const uint64_t pc = site->pc.load(std::memory_order_relaxed);
-  uint8_t now[15];
-  if (fetch(pc, now, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
-  JumpShape shape;
-  LayResult result = shape_of(*site, dependents, &shape);
-  if (result != LayResult::kLaid) return result;
+// A probe that served the site before and does so again: a program that is patched and
+// taken back many times must not use up its windows.
+uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape) const {
+  const Instruction& in = *site.request.instruction;
+  constexpr int kMaxOlder = 16;
+  uint32_t id = site.last_probe;
+  for (int i = 0; i < kMaxOlder && id != 0; ++i, id = probes_.row(id).older) {
+    const Probe& probe = probes_.row(id);
+    uint32_t displacement = static_cast<uint32_t>(probe.start - (probe.pc + kJumpBytes));
+    if ((displacement & shape.fixed_mask) == shape.fixed && probe.interpreted == site.request.interpreted &&
+        probe.owner == site.request.owner && probe.site_id == site.request.site_id &&
+        probe.instruction->length == in.length && memcmp(probe.instruction->bytes, in.bytes, in.length) == 0) {
+      return id;
+    }
+  }
+  return 0;
+}
+
+uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, LayResult* why) {
+  const Instruction& in = *site.request.instruction;
+  const uint64_t pc = site.pc.load(std::memory_order_relaxed);
+  const bool interpreted = site.request.interpreted;
   uint8_t code[kMaxProbeCode];
-  ProbeShape probe_shape;
+  ProbeShape unused;
+  *why = LayResult::kUnfit;
   // Its length does not depend on where it runs.
-  size_t bytes = write_probe(in, pc, pc, 1, site->request.interpreted, thread_offset_, code, &probe_shape);
-  if (bytes == 0) return LayResult::kUnfit;
+  size_t bytes = write_probe(in, pc, pc, 1, interpreted, thread_offset_, code, &unused);
+  if (bytes == 0) return 0;
+  *why = LayResult::kNoRoom;
+  JumpShape shape = wanted;
   uint64_t at = room_.allocate(pc + kJumpBytes, shape, static_cast<uint32_t>(bytes));
   if (at == 0) {
     shape.low_byte_small = false;
     at = room_.allocate(pc + kJumpBytes, shape, static_cast<uint32_t>(bytes));
   }
-  if (at == 0) return LayResult::kNoRoom;
-  uint32_t id = probes_.claim();
-  if (id == 0) return LayResult::kNoRoom;
+  uint32_t id = at != 0 ? probes_.claim() : 0;
+  if (id == 0) return 0;
   Probe& probe = probes_.row(id);
-  if (write_probe(in, pc, at, id, site->request.interpreted, thread_offset_, code, &probe.shape) != bytes) {
-    return LayResult::kNoRoom;
-  }
+  if (write_probe(in, pc, at, id, interpreted, thread_offset_, code, &probe.shape) != bytes) return 0;
   memcpy(room_.write_at(at), code, bytes);
   probe.pc = pc;
   probe.start = at;
-  probe.interpreted = site->request.interpreted;
+  probe.interpreted = interpreted;
   probe.instruction = &in;
-  probe.owner = site->request.owner;
-  probe.site_id = site->request.site_id;
+  probe.owner = site.request.owner;
+  probe.site_id = site.request.site_id;
+  probe.older = site.last_probe;
   probe.ready.store(true, std::memory_order_release);
   room_.set_id(at, static_cast<uint32_t>(bytes), id);
+  return id;
+}
+
+// The jumps before it are taken back already.
+LayResult ProbeSites::lay_site(Site* site) {
+  const Instruction& in = *site->request.instruction;
+  const uint64_t pc = site->pc.load(std::memory_order_relaxed);
+  uint8_t now[15];
+  if (fetch(pc, now, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
+  JumpShape shape;
+  LayResult result = shape_of(*site, &shape);
+  if (result != LayResult::kLaid) return result;
+  uint32_t id = older_probe(*site, shape);
+  if (id == 0) {
+    id = make_probe(*site, shape, &result);
+    if (id == 0) return result;
+    site->last_probe = id;
+  }
+  const uint64_t at = probes_.row(id).start;
 
   site->jump[0] = kJump;
   uint32_t displacement = static_cast<uint32_t>(at - (pc + kJumpBytes));
@@ -229,11 +261,11 @@ LayResult ProbeSites::lay(const Request& request) {
     Site* taken[kMaxDependents];
     int count = 0;
     bool ready = take_back_dependents(site, taken, &count);
-    result = ready ? lay_site(site, count > 0) : LayResult::kSuccessor;
+    result = ready ? lay_site(site) : LayResult::kSuccessor;
     // No core may still hold their neighbour's old bytes.
     if (count > 0) CodePatch::serialise_cores();
     for (int i = count - 1; i >= 0; --i) {
-      LayResult again = lay_site(taken[i], i > 0);
+      LayResult again = lay_site(taken[i]);
       if (again == LayResult::kLaid) {
         relaid.fetch_add(1, std::memory_order_relaxed);
         if (i > 0) CodePatch::serialise_cores();
@@ -261,7 +293,7 @@ bool ProbeSites::take_back(uint64_t pc) {
     if (take_back_dependents(site, taken, &count)) restore(site);
     if (count > 0) CodePatch::serialise_cores();
     for (int i = count - 1; i >= 0; --i) {
-      if (lay_site(taken[i], i > 0) == LayResult::kLaid) relaid.fetch_add(1, std::memory_order_relaxed);
+      if (lay_site(taken[i]) == LayResult::kLaid) relaid.fetch_add(1, std::memory_order_relaxed);
     }
   }
   lock_.clear(std::memory_order_release);

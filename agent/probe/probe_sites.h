@@ -31,6 +31,7 @@ struct Probe {
   const Instruction* instruction = nullptr;
   void* owner = nullptr;   // whose: fault/instruction_cache's row
   uint32_t site_id = 0;    // SiteTable; 0 in the interpreter
+  uint32_t older = 0;      // probe of the same site: laid again when it fits
   // Faults at its access that were not the heap's.
   std::atomic<uint32_t> outside{0};
 };
@@ -98,6 +99,7 @@ class ProbeSites {
   struct Site {
     std::atomic<uint64_t> pc{0};
     std::atomic<uint32_t> probe{0};  // in force; 0: not patched
+    uint32_t last_probe = 0;         // made last; Probe::older leads to the others
     uint8_t patch_length = 0;        // bytes of its own that are written, 2 to 5
     uint8_t original[5] = {};
     uint8_t jump[5] = {};            // the last ones may be its neighbours'
@@ -108,8 +110,10 @@ class ProbeSites {
   Site* find(uint64_t pc) const;
   Site* find_or_add(uint64_t pc);
   bool in_force(const Site& site) const;
-  LayResult lay_site(Site* site, bool dependents);
-  LayResult shape_of(const Site& site, bool dependents, JumpShape* shape) const;
+  LayResult lay_site(Site* site);
+  uint32_t make_probe(const Site& site, const JumpShape& shape, LayResult* why);
+  uint32_t older_probe(const Site& site, const JumpShape& shape) const;
+  LayResult shape_of(const Site& site, JumpShape* shape) const;
   int dependents_of(uint64_t pc, int length, Site** out) const;
   bool restore(Site* site);
   bool take_back_dependents(Site* site, Site** taken, int* count);

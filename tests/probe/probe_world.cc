@@ -33,7 +33,7 @@ ProbeWorld::ProbeWorld() {
   need(all != MAP_FAILED);
   uint64_t low = (reinterpret_cast<uint64_t>(all) + kMiddle - 1) & ~(kMiddle - 1);
   code = low + kSide;
-  need(mprotect(reinterpret_cast<void*>(code), 4096, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+  need(mprotect(reinterpret_cast<void*>(code), kCodeBytes, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
   int fd = static_cast<int>(syscall(SYS_memfd_create, "data", 0));
   need(fd >= 0 && ftruncate(fd, kDataBytes) == 0);
   // The twin above, so that the distance is positive and arch_prctl takes it.

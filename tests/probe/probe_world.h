@@ -16,12 +16,13 @@ class ProbeWorld {
   static ProbeWorld& get();  // made once: the rooms are large
 
   static constexpr uint64_t kDataBytes = 64 << 10;
-  uint64_t code = 0;   // one page
+  static constexpr uint64_t kCodeBytes = 1 << 20;
+  uint64_t code = 0;
   uint64_t data = 0;   // the "heap"
   uint64_t twin = 0;   // the same memory
   uint64_t buffer = 0;
 
-  // Writes `bytes` at offset `at` of the code page, the rest of it RET.
+  // Writes `bytes` at offset `at` of the code, the rest of it RET.
   uint64_t put(const std::vector<uint8_t>& bytes, uint64_t at = 0);
   LayResult lay(uint64_t pc, bool interpreted = false);
   // Calls the code with rdi, rsi, rdx, rcx; returns rax.

@@ -38,8 +38,8 @@ TEST(CodeRoom, EveryShapeIsKeptAndNothingOverlaps) {
     }
     ASSERT_TRUE(room.contains(at) && room.contains(at + bytes - 1));
     auto next = taken.lower_bound(at);
-    if (next != taken.end()) ASSERT_LE(at + bytes, next->first);
-    if (next != taken.begin()) ASSERT_LE(std::prev(next)->second, at);
+    ASSERT_TRUE(next == taken.end() || at + bytes <= next->first);
+    ASSERT_TRUE(next == taken.begin() || std::prev(next)->second <= at);
     taken[at] = at + bytes;
   }
   EXPECT_GT(got, 3000);
