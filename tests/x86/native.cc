@@ -138,6 +138,7 @@ classaccess_native_xsave:
 )");
 
 uint8_t* g_heap = nullptr;
+uint8_t* g_behind = nullptr;
 uint8_t* g_outside = nullptr;
 uint64_t g_twin_distance = 0;
 
@@ -228,6 +229,8 @@ void set_up_machine() {
   constexpr uint64_t kTwin = 0x100000000000;
   map_at(kTwin, kHeapBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
   g_twin_distance = kTwin - reinterpret_cast<uint64_t>(g_heap);
+  g_behind = static_cast<uint8_t*>(map_at(reinterpret_cast<uint64_t>(g_heap) + kHeapBytes, kPage,
+                                          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
   g_outside =
       static_cast<uint8_t*>(map_at(0x18000000, kHeapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1));
   g_code = static_cast<uint8_t*>(

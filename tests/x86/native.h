@@ -41,10 +41,11 @@ constexpr size_t kPages = 8;
 constexpr size_t kHeapBytes = kPages * kPage;
 extern uint8_t* g_heap;           // what programs address
 extern uint64_t g_twin_distance;  // twin - heap
+extern uint8_t* g_behind;         // a page of ordinary memory right behind the heap; its twin is not mapped
 extern uint8_t* g_outside;        // kHeapBytes of ordinary memory, low as well
 uint8_t* twin();
 
-// Protection of pages [first, first + count) of the heap's plain view or of g_outside.
+// Protection of pages [first, first + count) of the heap's plain view, of twin() or of g_outside.
 void protect(uint8_t* area, size_t first, size_t count, int protection);
 
 // Maps everything and installs the fault handler. Once a process.

@@ -35,14 +35,6 @@ TouchedRuns touched_by(const Case& c) {
   return runs;
 }
 
-void fill_heap(const Variant& v, Random& random) {
-  bool quiet = v.form->map == OpcodeMap::k0F && v.opcode == 0xae;
-  for (size_t i = 0; i < kHeapBytes; i += 4) {
-    uint32_t value = quiet ? 0x1f80u : static_cast<uint32_t>(random());
-    memcpy(twin() + i, &value, 4);
-  }
-}
-
 // Faults although the bytes are masked off: MASKMOV gives no guarantee, VEXTRACT is of
 // exception type E6NF. What they write is still only what the mask says.
 bool may_fault_masked(const Variant& v) {
@@ -130,7 +122,7 @@ TEST_F(Probe, SizeAndDirectionOfEveryForm) {
   int instances = 0;
   for (const Variant& v : variants) {
     if (!runnable(v)) continue;
-    fill_heap(v, random_);
+    fill_memory(v, random_, twin(), kHeapBytes);
     Legal legal = find_legal(v, random_);
     if (!legal.any) continue;
     legal.lock = false;  // the kernel puts a thread to sleep for locked accesses across cache lines
@@ -163,15 +155,13 @@ TEST_F(Probe, SizeAndDirectionOfEveryForm) {
     if (failures > 100) FAIL() << "too many failures";
   }
   printf("%d of %zu variants ran here\n", instances, variants.size());
-  // Rows that nothing ran of: those that only step, that need a stack or a selector
-  // (differential_test.cc), and instructions this CPU may lack.
+  // Rows that nothing ran of: those that only step, and instructions this CPU may lack.
   for (size_t row = 0; row < kFormCount; ++row) {
     const Form& f = kFormTable[row];
     if (ran_by_row[row] != 0 || f.execute == Execute::kStep) continue;
-    bool stack = f.map == OpcodeMap::k1Byte && (f.first == 0x8e || f.first == 0x8f || f.first == 0xff);
     bool rare = f.map == OpcodeMap::k0F38 && (f.first == 0x68 || f.first == 0xc6);  // VP2INTERSECT, AVX512PF
     bool fp16 = f.map == OpcodeMap::kMap5 || f.map == OpcodeMap::kMap6;
-    EXPECT_TRUE(stack || rare || (fp16 && !has_fp16()))
+    EXPECT_TRUE(rare || (fp16 && !has_fp16()))
         << "never ran: map " << static_cast<int>(f.map) << " " << std::hex << static_cast<int>(f.first) << " prefix "
         << static_cast<int>(f.prefix) << " /" << static_cast<int>(f.digit);
   }

@@ -52,6 +52,7 @@ size_t immediate_bytes(const Variant& v) {
 
 bool is_moffs(const Variant& v) { return v.form->map == OpcodeMap::k1Byte && v.opcode >= 0xa0 && v.opcode <= 0xa3; }
 bool is_indexed(const Variant& v) { return v.form->touch == FormTouch::kIndexed; }
+bool is_selector(const Variant& v) { return v.form->map == OpcodeMap::k1Byte && v.opcode == 0x8e; }
 bool is_byte_mask(const Variant& v) { return v.form->touch == FormTouch::kByteMask; }
 
 uint8_t prefix_code(Prefix p) { return p == Prefix::k66 ? 1 : p == Prefix::kF3 ? 2 : p == Prefix::kF2 ? 3 : 0; }
@@ -182,6 +183,8 @@ Fields draw(const Variant& v, const Legal& legal, const Wish& wish, Random& rand
   f.broadcast = legal.broadcast && !wish.plain && random() % 3 == 0;
   f.lock = legal.lock && random() % 2;
   for (uint8_t& b : f.immediate) b = static_cast<uint8_t>(random());
+  if (is_selector(v)) f.reg = random() % 2 ? 0 : 3;  // ES, DS: the others matter to us
+  if (moves_stack(v) && f.base == 4) f.mod = 2;      // the stack stays, the displacement is chosen
   return f;
 }
 
@@ -191,6 +194,7 @@ bool place(const Variant& v, Fields f, uint64_t address, Random& random, Case* o
   assemble(v, f, out);
   if (!decode(out->bytes, out->length, &out->decoded) || out->decoded.length != out->length) return false;
   MachineState& state = out->state;
+  bool by_displacement = f.rip || !f.has_base || (moves_stack(v) && f.base == 4);
   if (is_indexed(v)) {
     // Small indexes keep every lane near the address.
     for (unsigned lane = 0; lane < 64 / out->decoded.index_bytes; ++lane) {
@@ -203,7 +207,7 @@ bool place(const Variant& v, Fields f, uint64_t address, Random& random, Case* o
     uint64_t delta = address - effective_address(out->decoded, cpu);
     if (delta == 0) return true;
     if (is_moffs(v)) return false;
-    if (f.rip || !f.has_base) {
+    if (by_displacement) {
       f.displacement += static_cast<uint32_t>(delta);
       MachineState kept = state;
       assemble(v, f, out);
@@ -263,15 +267,28 @@ std::vector<Variant> all_variants() {
   return out;
 }
 
-bool runnable(const Variant& v) {
-  if (v.form->map != OpcodeMap::k1Byte) return v.form->execute != Execute::kStep;
-  if (v.opcode == 0x8e || v.opcode == 0x8f) return false;  // would load FS, or need a stack
-  if (v.opcode == 0xff && v.digit >= 2) return false;
-  return v.form->execute != Execute::kStep;
+bool moves_stack(const Variant& v) {
+  return v.form->map == OpcodeMap::k1Byte && (v.opcode == 0x8f || (v.opcode == 0xff && v.digit == 6));
+}
+
+bool runnable(const Variant& v) { return v.form->execute != Execute::kStep; }
+
+bool needs_quiet_memory(const Variant& v) {
+  if (v.form->map == OpcodeMap::k0F && v.opcode == 0xae) return true;  // MXCSR
+  return is_selector(v);
+}
+
+void fill_memory(const Variant& v, Random& random, uint8_t* to, size_t bytes) {
+  constexpr uint64_t kMxcsr = 0x00001f8000001f80u, kUserData = 0x002b002b002b002bu;
+  for (size_t i = 0; i < bytes; i += 8) {
+    uint64_t value = !needs_quiet_memory(v) ? random() : is_selector(v) ? kUserData : kMxcsr;
+    memcpy(to + i, &value, 8);
+  }
 }
 
 bool make_case(const Variant& v, const Legal& legal, const Wish& wish, uint64_t address, Random& random, Case* out) {
   randomize(random, &out->state);
+  if (moves_stack(v)) out->state.gpr[4] = reinterpret_cast<uint64_t>(g_outside) + 4 * kPage + random() % 256;
   Fields f = draw(v, legal, wish, random);
   return place(v, f, address, random, out);
 }

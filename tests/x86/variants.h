@@ -52,7 +52,15 @@ struct Wish {
 bool make_case(const Variant& variant, const Legal& legal, const Wish& wish, uint64_t address, Random& random,
                Case* out);
 
-// Forms that cannot be run as they are: FS and GS loads, stack operands, control flow.
+// False for forms that are single-stepped always.
 bool runnable(const Variant& variant);
+
+// PUSH [m] and POP [m]: RSP is in g_outside.
+bool moves_stack(const Variant& variant);
+
+// Not every value may be loaded: MXCSR, selectors.
+bool needs_quiet_memory(const Variant& variant);
+// Memory that the form can load.
+void fill_memory(const Variant& variant, Random& random, uint8_t* to, size_t bytes);
 
 }  // namespace classaccess::test
