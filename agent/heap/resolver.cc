@@ -1,6 +1,9 @@
 #include "agent/heap/resolver.h"
 
 #include "agent/base/counters.h"
+#ifdef CLASSACCESS_VERIFY
+#include "agent/heap/claims.h"
+#endif
 #include "agent/heap/object_header.h"
 
 namespace classaccess {
@@ -106,6 +109,14 @@ void Resolver::forget_new_tlab(ResolverHints* hints) {
 }
 
 Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {
+  Resolution found = find(query, hints);
+#ifdef CLASSACCESS_VERIFY
+  g_claims.claim(query.address, found);
+#endif
+  return found;
+}
+
+Resolution Resolver::find(const ResolveQuery& query, ResolverHints* hints) {
   const uint64_t address = query.address;
   Resolution found;
   if (query.op != Op::kLoad && hints->java_thread != 0) forget_new_tlab(hints);
@@ -183,6 +194,9 @@ Resolution Resolver::note_header_store(uint64_t address, uint32_t size, bool len
   if (found.extent == 0) return none;
   starts_->set(object);
   starts_->clear_range(object + 8, object + found.extent);
+#ifdef CLASSACCESS_VERIFY
+  g_claims.claim(address, found);
+#endif
   return found;
 }
 

@@ -83,6 +83,7 @@ class Resolver {
   void forget_new_tlab(ResolverHints* hints);
   bool accept_below(uint64_t address, Resolution* out);
   bool accept_register(const ResolveQuery& query, Resolution* out);
+  Resolution find(const ResolveQuery& query, ResolverHints* hints);
   Resolution finish(Resolution found, uint64_t address, ResolverHints* hints);
   bool in_own_tlab(uint64_t address, const ResolverHints& hints) const;
 

@@ -6,7 +6,10 @@
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
-#include "agent/base/safe_load.h"
+#ifdef CLASSACCESS_VERIFY
+#include "agent/jvmti/heap_verify.h"
+#endif
+#include "agent/jvmti/open_tlabs.h"
 #include "agent/protect/heap_gate.h"
 
 namespace classaccess {
@@ -18,45 +21,6 @@ HeapSpace* reserve_spaces(size_t count) {
   void* memory = mmap(nullptr, count * sizeof(HeapSpace), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<HeapSpace*>(memory);
-}
-
-// The open TLABs: [top, end) of each holds no objects.
-struct OpenTlabs {
-  static constexpr size_t kMax = 256;
-  struct Gap {
-    uint64_t top, end;
-  } gaps[kMax];
-  size_t count = 0;
-
-  static uint64_t skip(uint64_t at, void* context) {
-    const auto* self = static_cast<const OpenTlabs*>(context);
-    for (size_t i = 0; i < self->count; ++i) {
-      if (at >= self->gaps[i].top && at < self->gaps[i].end) return self->gaps[i].end;
-    }
-    return at;
-  }
-};
-
-void read_tlabs(const VmLayout& layout, uint64_t reserve, OpenTlabs* out) {
-  uint64_t list = 0, threads = 0;
-  uint32_t length = 0;
-  if (!safe_load(layout.java_thread_list_slot, &list) || !safe_load(list + layout.threads_list_length, &length) ||
-      !safe_load(list + layout.threads_list_threads, &threads)) {
-    return;
-  }
-  for (uint32_t i = 0; i < length && out->count < OpenTlabs::kMax; ++i) {
-    uint64_t thread = 0, top = 0, end = 0, allocation_end = 0;
-    if (!safe_load(threads + 8 * i, &thread)) continue;
-    uint64_t tlab = thread + layout.java_thread_tlab;
-    if (!safe_load(tlab + layout.tlab_top, &top) || !safe_load(tlab + layout.tlab_end, &end) || top == 0) continue;
-    // _allocation_end follows _end in ThreadLocalAllocBuffer and is the real end when
-    // sampling has lowered the other (share/gc/shared/threadLocalAllocBuffer.hpp).
-    if (safe_load(tlab + layout.tlab_end + 8, &allocation_end) && allocation_end > end &&
-        allocation_end < layout.heap_high) {
-      end = allocation_end;
-    }
-    out->gaps[out->count++] = {top, end + reserve};
-  }
 }
 
 }  // namespace
@@ -102,6 +66,9 @@ void HeapTracker::started() {
     g_gc_id.store(id, std::memory_order_release);
   }
   read(&before_);
+#ifdef CLASSACCESS_VERIFY
+  g_heap_verify.check(before_.spaces, before_.count);
+#endif
 }
 
 bool HeapTracker::caused_by(const char* cause) const {

@@ -21,6 +21,9 @@
 #include "agent/hotspot/layout_probe.h"
 #include "agent/jvmti/events.h"
 #include "agent/jvmti/failed_start.h"
+#ifdef CLASSACCESS_VERIFY
+#include "agent/jvmti/heap_verify.h"
+#endif
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/jvmti/virtual_mounts.h"
@@ -286,6 +289,9 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
     tracker_.at_init(tlab_reserve_bytes());
     tracker_.apply_scope();
   }
+#ifdef CLASSACCESS_VERIFY
+  if (!g_heap_verify.create(&layout_, &classes_, tlab_reserve_bytes())) return "verify: no room for the claims";
+#endif
 
   if (!install_jni_critical(jvmti_, &access_)) return "the JVM refuses another JNI function table";
 
@@ -356,6 +362,9 @@ void Recording::undo_begin() {
 
 void Recording::end() {
   if (!begun_) return;
+#ifdef CLASSACCESS_VERIFY
+  jvmti_->ForceGarbageCollection();  // the last pause, which checks what was claimed since the one before
+#endif
   AgentScope scope;
   // Closed already if the disk was full.
   RecordingState on = RecordingState::kOn;

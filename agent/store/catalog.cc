@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "agent/base/raw_log.h"
 #include "agent/store/classify.h"
 #include "agent/store/collector_work.h"
 #include "agent/store/java_names.h"
@@ -20,6 +21,17 @@ const char* site_kind_name(SiteKind kind) {
     case SiteKind::kNative: break;
   }
   return "native";
+}
+
+// For scripts/harvest-corpus.
+void log_bytes(const SiteInfo& site, SiteKind kind) {
+  char hex[2 * sizeof(site.bytes) + 1] = {};
+  for (size_t i = 0; i < site.length; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    hex[2 * i] = kDigits[site.bytes[i] >> 4];
+    hex[2 * i + 1] = kDigits[site.bytes[i] & 15];
+  }
+  raw_log(LogLevel::kDebug, "site %u %s %s", site.id, site_kind_name(kind), hex);
 }
 
 template <typename Vector>
@@ -122,6 +134,7 @@ bool Catalog::ensure_site(uint32_t id) {
   SiteKind kind = site.kind;
   if (kind == SiteKind::kVm && is_collector_work(native.symbol)) kind = SiteKind::kGc;
   if (site.caller_pc != 0 && is_collector_work(symbols_.find(site.caller_pc).symbol)) kind = SiteKind::kGc;
+  if (log_enabled(LogLevel::kDebug) && site.length != 0) log_bytes(site, kind);
   insert_site_.bind(1, id);
   insert_site_.bind(2, static_cast<int64_t>(site.pc));
   insert_site_.bind_text(3, site_kind_name(kind));

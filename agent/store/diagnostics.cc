@@ -3,6 +3,9 @@
 #include <time.h>
 
 #include "agent/base/counters.h"
+#ifdef CLASSACCESS_VERIFY
+#include "agent/heap/claims.h"
+#endif
 
 namespace classaccess {
 namespace {
@@ -57,6 +60,13 @@ bool Diagnostics::update(ThreadPool& threads, const WriterCounters& writer, bool
   if (!set(#name, g_counters.name.load(std::memory_order_relaxed), unit, changed)) return false;
   CLASSACCESS_COUNTERS(X)
 #undef X
+#ifdef CLASSACCESS_VERIFY
+  if (!set("verified", g_verify_counters.verified, "accesses", changed) ||
+      !set("disagreements", g_verify_counters.disagreements, "accesses", changed) ||
+      !set("unverified", g_verify_counters.unverified, "accesses", changed)) {
+    return false;
+  }
+#endif
   return set("accesses", writer.accesses, "accesses", changed) && set("events", writer.events, "rows", changed) &&
          set("unresolved", writer.unresolved, "accesses", changed) &&
          set("dictionary", writer.dictionary, "entries", changed) &&

@@ -1,0 +1,37 @@
+#include "agent/heap/claims.h"
+
+#include <sys/mman.h>
+
+namespace classaccess {
+
+Claims g_claims;
+VerifyCounters g_verify_counters;
+
+bool Claims::create(uint64_t heap_low, uint64_t heap_high) {
+  size_t bytes = (heap_high - heap_low) / 8 * sizeof(Claim);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  claims_ = static_cast<Claim*>(memory);
+  low_ = heap_low;
+  high_ = heap_high;
+  return true;
+}
+
+void Claims::claim(uint64_t address, const Resolution& resolution) {
+  if (claims_ == nullptr || resolution.kind != Resolution::kObject || address - low_ >= high_ - low_) return;
+  Claim& claim = *at(address);
+  uint32_t object = static_cast<uint32_t>((resolution.object - low_) / 8) + 1;
+  uint32_t class_id = resolution.class_info->id;
+  uint32_t seen = 0;
+  if (claim.object.compare_exchange_strong(seen, object, std::memory_order_relaxed)) {
+    claim.class_id.store(class_id, std::memory_order_relaxed);
+  } else if (seen != object) {
+    claim.conflicts.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  claim.count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Claims::forget_all() { madvise(claims_, (high_ - low_) / 8 * sizeof(Claim), MADV_DONTNEED); }
+
+}  // namespace classaccess
