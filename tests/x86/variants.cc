@@ -61,7 +61,8 @@ struct Fields {
   unsigned reg = 0, base = 3, index = 4, scale = 0, vvvv = 0, mask = 0;
   int mod = 0;  // 0, 1, 2
   bool has_base = true, rip = false, high_index = false, zeroing = false, broadcast = false, lock = false, a32 = false;
-  bool short_vex = false, force_rex = false, fs = false;
+  bool short_vex = false, force_rex = false;
+  uint8_t segment = 0;  // prefix
   uint32_t displacement = 0;
   uint64_t moffs = 0;
   uint8_t immediate[4] = {};
@@ -90,7 +91,7 @@ void put_escape(Writer& w, OpcodeMap map) {
 void assemble(const Variant& v, const Fields& f, Case* out) {
   Writer w(out);
   if (f.lock) w.put(0xf0);
-  if (f.fs) w.put(0x64);
+  if (f.segment != 0) w.put(f.segment);
   if (f.a32) w.put(0x67);
   unsigned r = f.reg >> 3 & 1, b = f.has_base ? f.base >> 3 & 1 : 0, x = f.index >> 3 & 1;
   unsigned pp = prefix_code(v.prefix), map = static_cast<unsigned>(v.form->map);
@@ -164,6 +165,13 @@ Fields draw(const Variant& v, const Legal& legal, const Wish& wish, Random& rand
     f.a32 = random() % 8 == 0;
     f.has_base = random() % 12 != 0 || is_moffs(v);
     f.rip = f.has_base && !is_indexed(v) && random() % 12 == 0;
+  }
+  if (wish.addressing && random() % 8 == 0) {
+    constexpr uint8_t kIgnored[] = {0x26, 0x2e, 0x36, 0x3e};  // ES, CS, SS, DS
+    f.segment = kIgnored[random() % 4];
+    // FS only where a register can make up for its base.
+    bool reachable = !f.a32 && f.has_base && !f.rip && !is_moffs(v);
+    if (reachable && random() % 4 == 0) f.segment = 0x64;
   }
   f.force_rex = random() % 2 != 0;
   f.short_vex = random() % 2 != 0;
