@@ -82,6 +82,17 @@ bool Resolver::accept_register(const ResolveQuery& query, Resolution* out) {
   for (int i = 0; query.registers != nullptr && i < 16; ++i) {
     if (accept(query.registers[i], query.address, true, out)) return true;
   }
+  // libjvm's loops over an array keep only its first element's address
+  // (java_lang_String::equals).
+  uint64_t header = (layout_->array_length_offset + 4 + 7) & ~uint64_t{7};
+  for (int i = 0; query.registers != nullptr && i < 16; ++i) {
+    Resolution array;
+    if (query.registers[i] > header && accept(query.registers[i] - header, query.address, true, &array) &&
+        array.class_info->is_array && array_base(array.class_info->layout_helper) == header) {
+      *out = array;
+      return true;
+    }
+  }
   return false;
 }
 

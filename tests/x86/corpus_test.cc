@@ -134,6 +134,27 @@ class CorpusDifferential : public testing::Test {
   }
 };
 
+// XLAT has no ModRM, so it is no row of the table.
+TEST_F(CorpusDifferential, Xlat) {
+  Random random(seed());
+  Differential differential(&random);
+  differential.fill_random();
+  for (const char* text : {"d7 n 1", "48d7 n 1", "67d7 n 1", "3ed7 n 1"}) {
+    CorpusLine line;
+    ASSERT_TRUE(parse_corpus_line(text, &line));
+    ASSERT_EQ(Execute::kDisplace, decoded(line).execute);
+    for (int i = 0; i < 500; ++i) {
+      Place place = static_cast<Place>(i % 4);
+      Case c;
+      ASSERT_TRUE(make_corpus_case(line, differential.pick_address(place, 1, false), random, &c));
+      bool ran = false;
+      EXPECT_EQ("", differential.check(c, place, &ran)) << text;
+      EXPECT_TRUE(ran);
+    }
+  }
+  EXPECT_LT(100u, differential.counts().crossed);
+}
+
 TEST_F(CorpusDifferential, IsWhatTheCpuDoes) {
   const char* text = getenv("CLASSACCESS_CASES");
   uint64_t cases = text != nullptr ? strtoull(text, nullptr, 0) : 200000;
