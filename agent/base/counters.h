@@ -18,6 +18,20 @@ namespace classaccess {
   X(commits, "ranges")         /* heap commits made shared and closed */         \
   X(uncommits, "ranges")       /* heap ranges given back */                      \
   X(heap_walks, "regions")     /* lazy walks for object starts */                \
+  X(probes_laid, "probes")       /* instructions that became inline probes */ \
+  X(probes_relaid, "probes")     /* again, because a neighbour became one */ \
+  X(probes_taken_back, "probes") \
+  X(sites_unfit, "sites")        /* not probed: the form cannot run in a probe */ \
+  X(sites_immediate, "sites")    /* not probed: an immediate that may be an oop */ \
+  X(sites_successor, "sites")    /* not probed: the bytes behind may change */ \
+  X(sites_no_room, "sites")      /* not probed: no free address in reach */ \
+  X(sites_bytes_changed, "sites") /* not probed: the code changed meanwhile */ \
+  X(traps_unfit, "traps")        /* at sites that are not probed, by reason */ \
+  X(traps_immediate, "traps") \
+  X(traps_successor, "traps") \
+  X(traps_no_room, "traps") \
+  X(traps_bytes_changed, "traps") \
+  X(traps_native, "traps")       /* in libjvm and other libraries, which are not probed */ \
   X(probes_outside, "probes")    /* taken back: their site mostly met addresses outside the heap */ \
   X(decode_failures, "traps")  /* instructions that were not decoded */          \
   X(table_full, "rows")        /* class, method, site rows that found no room */ \

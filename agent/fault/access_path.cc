@@ -436,8 +436,9 @@ Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fau
   CachedInstruction scratch;
   CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);
   // A jump or an int3 touches no heap: it was put there since this thread trapped.
-  const uint8_t first = row->instruction.bytes[0];
-  if ((first == 0xe9 || first == 0xcc) && g_probes.knows(cpu->rip)) return Verdict::kRetry;
+  if (!row->instruction.has_memory && !row->instruction.touches_memory && g_probes.knows(cpu->rip)) {
+    return Verdict::kRetry;
+  }
   const CpuState before = *cpu;
   Verdict verdict = perform_row(thread, cpu, row, fault);
   if (thread != nullptr && verdict != Verdict::kStep) g_probed.consider(row, before);

@@ -6,6 +6,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
 #include "agent/fault/virtual_threads.h"
@@ -32,6 +33,18 @@ uint64_t klass_word_of(const VmLayout& layout, uint64_t object) {
   if (layout.compact_headers) return load_twin<uint64_t>(layout, object) >> layout.mark_klass_shift;
   if (layout.compressed_class_pointers) return load_twin<uint32_t>(layout, object + layout.klass_offset);
   return load_twin<uint64_t>(layout, object + layout.klass_offset);
+}
+
+void count_trap(LayResult why) {
+  switch (why) {
+    case LayResult::kLaid:
+    case LayResult::kBusy: break;  // taken back: see probes_outside
+    case LayResult::kUnfit: count(g_counters.traps_unfit); break;
+    case LayResult::kImmediate: count(g_counters.traps_immediate); break;
+    case LayResult::kSuccessor: count(g_counters.traps_successor); break;
+    case LayResult::kNoRoom: count(g_counters.traps_no_room); break;
+    case LayResult::kBytesChanged: count(g_counters.traps_bytes_changed); break;
+  }
 }
 
 void* reserve(uint64_t bytes, int protection) {
@@ -123,12 +136,15 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
 }
 
 void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
-  if (!enabled() || row->no_probe.load(std::memory_order_relaxed) || row->id == 0) return;
+  if (!enabled() || row->id == 0) return;
+  const VmLayout& layout = *path_->layout;
+  if (row->pc - layout.code_low >= layout.code_high - layout.code_low) return count(g_counters.traps_native);
+  if (row->no_probe.load(std::memory_order_relaxed)) {
+    return count_trap(static_cast<LayResult>(row->why_not.load(std::memory_order_relaxed)));
+  }
   if (row->traps.fetch_add(1, std::memory_order_relaxed) + 1 < kTrapsBeforeProbe) return;
   // Single rows want the value that was moved: only a trap sees it.
   if (path_->values && g_single_rows.load(std::memory_order_relaxed)) return;
-  const VmLayout& layout = *path_->layout;
-  if (row->pc - layout.code_low >= layout.code_high - layout.code_low) return;
   ProbeSites::Request request;
   request.pc = row->pc;
   request.instruction = &row->instruction;
@@ -136,7 +152,15 @@ void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   request.interpreted = row->pc - layout.interpreter_low < layout.interpreter_high - layout.interpreter_low;
   if (!request.interpreted) request.site_id = path_->site_of(row, cpu);
   LayResult result = g_probes.lay(request);
-  if (result != LayResult::kLaid && result != LayResult::kBusy) row->no_probe.store(true, std::memory_order_relaxed);
+  if (result == LayResult::kLaid || result == LayResult::kBusy) return;
+  if (log_enabled(LogLevel::kDebug)) {
+    uint64_t bytes[2] = {};
+    memcpy(bytes, reinterpret_cast<const void*>(row->pc), sizeof(bytes));
+    raw_log(LogLevel::kDebug, "not probed: pc %lx reason %d length %d bytes (little-endian) %lx %lx", row->pc,
+            static_cast<int>(result), row->instruction.length, bytes[0], bytes[1]);
+  }
+  row->why_not.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
+  row->no_probe.store(true, std::memory_order_relaxed);
 }
 
 void ProbedAccess::drain(ThreadState* thread) {

@@ -16,13 +16,13 @@ namespace classaccess {
 
 class CodePatch {
  public:
-  static constexpr size_t kMaxBytes = 5;
+  static constexpr size_t kMaxBytes = 7;
 
   // Registers for membarrier(SYNC_CORE). Without it bytes that need the int3 protocol are
   // refused. Not in a signal handler.
   static void init();
 
-  // Writes `to` over `from`, `count` bytes (1 to 5) at pc. False, with nothing changed, if
+  // Writes `to` over `from`, `count` bytes (1 to 7) at pc. False, with nothing changed, if
   // other bytes are there or the way is refused.
   static bool write(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count);
 

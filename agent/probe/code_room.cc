@@ -78,10 +78,18 @@ uint64_t CodeRoom::in_page(uint64_t page, const Window& window) {
   uint64_t at = page + page_used_[index];
   if (at < window.low) at = (window.low + kGranule - 1) & ~(kGranule - 1);
   // Starts are free to a byte: the low byte of the displacement may be given.
-  for (; at + window.bytes <= end && at < window.high; ++at) {
+  // It may reach into the next page if that is empty.
+  const Side* side = side_of(page);
+  if (end < side->begin + side->bytes && page_used_[index + 1] == 0) end += CodeRoom::kMaxCode;
+  for (; at + window.bytes <= end && at < window.high && at < page + kPage; ++at) {
     if (!fits(at, window)) continue;
     uint64_t behind = (at + window.bytes + kGranule - 1) & ~(kGranule - 1);
-    page_used_[index] = static_cast<uint16_t>(behind - page);
+    if (behind > page + kPage) {
+      page_used_[index] = kPage;
+      page_used_[index + 1] = static_cast<uint16_t>(behind - page - kPage);
+    } else {
+      page_used_[index] = static_cast<uint16_t>(behind - page);
+    }
     bytes_used_ += window.bytes;
     return at;
   }

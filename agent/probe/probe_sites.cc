@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agent/base/counters.h"
 #include "agent/base/safe_load.h"
 #include "agent/probe/code_patch.h"
 #include "agent/probe/probe_thread.h"
@@ -16,10 +17,24 @@ namespace {
 
 constexpr uint8_t kJump = 0xe9;
 constexpr size_t kJumpBytes = 5;
+// Prefixes that a jump ignores: ES, and REX.W, which must stand next to it.
+constexpr uint8_t kPadding[] = {0x26, 0x48};
 
 uint64_t mix(uint64_t pc) {
   uint64_t key = pc * 0x9e3779b97f4a7c15ull;
   return key ^ (key >> 32);
+}
+
+void count_refusal(LayResult why) {
+  switch (why) {
+    case LayResult::kLaid:
+    case LayResult::kBusy: break;
+    case LayResult::kUnfit: count(g_counters.sites_unfit); break;
+    case LayResult::kImmediate: count(g_counters.sites_immediate); break;
+    case LayResult::kSuccessor: count(g_counters.sites_successor); break;
+    case LayResult::kNoRoom: count(g_counters.sites_no_room); break;
+    case LayResult::kBytesChanged: count(g_counters.sites_bytes_changed); break;
+  }
 }
 
 // Bytes at pc as far as they can be read.
@@ -72,7 +87,7 @@ ProbeSites::Site* ProbeSites::find_or_add(uint64_t pc) {
 // HotSpot frees and reuses code without asking: the patch stands only while its bytes do.
 bool ProbeSites::in_force(const Site& site) const {
   if (site.probe.load(std::memory_order_acquire) == 0) return false;
-  uint8_t now[kJumpBytes];
+  uint8_t now[kMaxJump];
   return fetch(site.pc.load(std::memory_order_relaxed), now, site.patch_length) == site.patch_length &&
          memcmp(now, site.jump, site.patch_length) == 0;
 }
@@ -95,11 +110,11 @@ bool ProbeSites::may_be_oop(const Instruction& in) const {
 // The sites before `pc` whose jump has bytes in [pc, pc + length).
 int ProbeSites::dependents_of(uint64_t pc, int length, Site** out) const {
   int count = 0;
-  for (uint64_t before = 1; before < kJumpBytes; ++before) {
+  for (uint64_t before = 1; before < kMaxJump; ++before) {
     Site* site = find(pc - before);
     if (site == nullptr || !in_force(*site)) continue;
     uint64_t at = pc - before;
-    if (at + site->patch_length < pc + static_cast<uint64_t>(length) && at + kJumpBytes > pc) out[count++] = site;
+    if (at + site->patch_length < pc + static_cast<uint64_t>(length) && at + site->jump_length > pc) out[count++] = site;
   }
   return count;
 }
@@ -107,17 +122,16 @@ int ProbeSites::dependents_of(uint64_t pc, int length, Site** out) const {
 bool ProbeSites::restore(Site* site) {
   bool done = CodePatch::write(site->pc.load(std::memory_order_relaxed), site->jump, site->original, site->patch_length);
   site->probe.store(0, std::memory_order_release);
-  if (done) taken_back.fetch_add(1, std::memory_order_relaxed);
+  if (done) count(g_counters.probes_taken_back);
   return done;
 }
 
 // Takes back the jumps that need this site's bytes, the farthest first; appends them to
 // `taken`, so that laying from the last to the first lays the nearest first.
 bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
-  Site* direct[kJumpBytes];
-  int found = dependents_of(site->pc.load(std::memory_order_relaxed),
-                            static_cast<int>(site->request.instruction->length < 5 ? site->request.instruction->length : 5),
-                            direct);
+  Site* direct[kMaxJump];
+  const int length = site->request.instruction->length < kMaxJump ? site->request.instruction->length : kMaxJump;
+  int found = dependents_of(site->pc.load(std::memory_order_relaxed), length, direct);
   for (int i = 0; i < found; ++i) {
     if (*count >= kMaxDependents) return false;
     if (!in_force(*direct[i])) continue;  // by way of another one
@@ -129,13 +143,15 @@ bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
 }
 
 // What the displacement must look like: its last bytes are those behind the site.
-LayResult ProbeSites::shape_of(const Site& site, JumpShape* shape) const {
+LayResult ProbeSites::shape_of(const Site& site, size_t jump_length, JumpShape* shape) const {
   const Instruction& in = *site.request.instruction;
   const uint64_t pc = site.pc.load(std::memory_order_relaxed);
   shape->low_byte_small = true;
-  if (in.length >= kJumpBytes) return LayResult::kLaid;
-  size_t shared = kJumpBytes - in.length;
-  uint8_t behind[kJumpBytes + 15] = {};
+  if (in.length >= jump_length) return LayResult::kLaid;
+  size_t shared = jump_length - in.length;
+  // At least one byte of the displacement is ours.
+  if (shared > 3) return LayResult::kNoRoom;
+  uint8_t behind[kMaxJump + 15] = {};
   size_t got = fetch(pc + in.length, behind, sizeof(behind));
   if (got < shared) return LayResult::kSuccessor;
   // Instructions behind the site; those that are sites themselves have our bytes.
@@ -155,19 +171,18 @@ LayResult ProbeSites::shape_of(const Site& site, JumpShape* shape) const {
     shape->fixed_mask |= 0xffu << shift;
     shape->fixed |= static_cast<uint32_t>(behind[i]) << shift;
   }
-  if (in.length == 1) return LayResult::kUnfit;
   return LayResult::kLaid;
 }
 
 // A probe that served the site before and does so again: a program that is patched and
 // taken back many times must not use up its windows.
-uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape) const {
+uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape, uint64_t jump_end) const {
   const Instruction& in = *site.request.instruction;
   constexpr int kMaxOlder = 16;
   uint32_t id = site.last_probe;
   for (int i = 0; i < kMaxOlder && id != 0; ++i, id = probes_.row(id).older) {
     const Probe& probe = probes_.row(id);
-    uint32_t displacement = static_cast<uint32_t>(probe.start - (probe.pc + kJumpBytes));
+    uint32_t displacement = static_cast<uint32_t>(probe.start - jump_end);
     if ((displacement & shape.fixed_mask) == shape.fixed && probe.interpreted == site.request.interpreted &&
         probe.owner == site.request.owner && probe.site_id == site.request.site_id &&
         probe.instruction->length == in.length && memcmp(probe.instruction->bytes, in.bytes, in.length) == 0) {
@@ -177,7 +192,7 @@ uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape) const
   return 0;
 }
 
-uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, LayResult* why) {
+uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, uint64_t jump_end, LayResult* why) {
   const Instruction& in = *site.request.instruction;
   const uint64_t pc = site.pc.load(std::memory_order_relaxed);
   const bool interpreted = site.request.interpreted;
@@ -189,10 +204,10 @@ uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, LayRe
   if (bytes == 0) return 0;
   *why = LayResult::kNoRoom;
   JumpShape shape = wanted;
-  uint64_t at = room_.allocate(pc + kJumpBytes, shape, static_cast<uint32_t>(bytes));
+  uint64_t at = room_.allocate(jump_end, shape, static_cast<uint32_t>(bytes));
   if (at == 0) {
     shape.low_byte_small = false;
-    at = room_.allocate(pc + kJumpBytes, shape, static_cast<uint32_t>(bytes));
+    at = room_.allocate(jump_end, shape, static_cast<uint32_t>(bytes));
   }
   uint32_t id = at != 0 ? probes_.claim() : 0;
   if (id == 0) return 0;
@@ -211,27 +226,46 @@ uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, LayRe
   return id;
 }
 
+// A probe for the site and its jump: the plain one, else with one or two prefixes.
+uint32_t ProbeSites::find_probe(Site* site, LayResult* why) {
+  const uint64_t pc = site->pc.load(std::memory_order_relaxed);
+  for (size_t padding = 0; padding <= kMaxPadding; ++padding) {
+    const size_t length = kJumpBytes + padding;
+    JumpShape shape;
+    LayResult result = shape_of(*site, length, &shape);
+    uint32_t id = 0;
+    if (result == LayResult::kLaid) {
+      id = older_probe(*site, shape, pc + length);
+      if (id == 0) {
+        id = make_probe(*site, shape, pc + length, &result);
+        if (id != 0) site->last_probe = id;
+      }
+    }
+    if (id != 0) {
+      memcpy(site->jump, kPadding + kMaxPadding - padding, padding);
+      site->jump[padding] = kJump;
+      uint32_t displacement = static_cast<uint32_t>(probes_.row(id).start - (pc + length));
+      memcpy(site->jump + padding + 1, &displacement, 4);
+      site->jump_length = static_cast<uint8_t>(length);
+      return id;
+    }
+    // The reason of the plain jump.
+    if (padding == 0) *why = result;
+    if (*why != LayResult::kNoRoom) return 0;
+  }
+  return 0;
+}
+
 // The jumps before it are taken back already.
 LayResult ProbeSites::lay_site(Site* site) {
   const Instruction& in = *site->request.instruction;
   const uint64_t pc = site->pc.load(std::memory_order_relaxed);
   uint8_t now[15];
   if (fetch(pc, now, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
-  JumpShape shape;
-  LayResult result = shape_of(*site, &shape);
-  if (result != LayResult::kLaid) return result;
-  uint32_t id = older_probe(*site, shape);
-  if (id == 0) {
-    id = make_probe(*site, shape, &result);
-    if (id == 0) return result;
-    site->last_probe = id;
-  }
-  const uint64_t at = probes_.row(id).start;
-
-  site->jump[0] = kJump;
-  uint32_t displacement = static_cast<uint32_t>(at - (pc + kJumpBytes));
-  memcpy(site->jump + 1, &displacement, 4);
-  site->patch_length = static_cast<uint8_t>(in.length < kJumpBytes ? in.length : kJumpBytes);
+  LayResult result = LayResult::kLaid;
+  uint32_t id = find_probe(site, &result);
+  if (id == 0) return result;
+  site->patch_length = in.length < site->jump_length ? in.length : site->jump_length;
   memcpy(site->original, in.bytes, site->patch_length);
   // Known before the jump is there: a thread may meet it at once.
   site->probe.store(id, std::memory_order_release);
@@ -248,7 +282,7 @@ LayResult ProbeSites::lay(const Request& request) {
   if (!can_probe(in)) result = LayResult::kUnfit;
   if (result == LayResult::kLaid && may_be_oop(in)) result = LayResult::kImmediate;
   if (result != LayResult::kLaid) {
-    refused[static_cast<int>(result)].fetch_add(1, std::memory_order_relaxed);
+    count_refusal(result);
     return result;
   }
   if (lock_.test_and_set(std::memory_order_acquire)) return LayResult::kBusy;
@@ -267,18 +301,18 @@ LayResult ProbeSites::lay(const Request& request) {
     for (int i = count - 1; i >= 0; --i) {
       LayResult again = lay_site(taken[i]);
       if (again == LayResult::kLaid) {
-        relaid.fetch_add(1, std::memory_order_relaxed);
+        classaccess::count(g_counters.probes_relaid);
         if (i > 0) CodePatch::serialise_cores();
       } else {
-        refused[static_cast<int>(again)].fetch_add(1, std::memory_order_relaxed);
+        count_refusal(again);
       }
     }
   }
   lock_.clear(std::memory_order_release);
   if (result == LayResult::kLaid) {
-    laid.fetch_add(1, std::memory_order_relaxed);
+    count(g_counters.probes_laid);
   } else {
-    refused[static_cast<int>(result)].fetch_add(1, std::memory_order_relaxed);
+    count_refusal(result);
   }
   return result;
 }
@@ -293,7 +327,7 @@ bool ProbeSites::take_back(uint64_t pc) {
     if (take_back_dependents(site, taken, &count)) restore(site);
     if (count > 0) CodePatch::serialise_cores();
     for (int i = count - 1; i >= 0; --i) {
-      if (lay_site(taken[i]) == LayResult::kLaid) relaid.fetch_add(1, std::memory_order_relaxed);
+      if (lay_site(taken[i]) == LayResult::kLaid) classaccess::count(g_counters.probes_relaid);
     }
   }
   lock_.clear(std::memory_order_release);

@@ -4,7 +4,8 @@
 // whose last bytes are then those of the instructions behind it (instruction punning:
 // LiteInst, PLDI 2017; E9Patch, PLDI 2020). Such shared bytes must not change while the
 // jump stands: they belong to no immediate, call or jump displacement that HotSpot may
-// rewrite, and a site whose bytes are shared is patched only after the jumps before it are
+// rewrite. If no free address has the displacement that they make, a prefix before the jump
+// shifts it to other bytes. A site whose bytes are shared is patched only after the jumps before it are
 // taken back; they are laid again with its new bytes.
 //
 // Context: lay, take_back: signal handler, under a lock that is tried, never waited for.
@@ -45,7 +46,6 @@ enum class LayResult : uint8_t {
   kNoRoom,        // no free address with the displacement that is needed
   kBytesChanged,  // the code is not what was decoded any more, or patching is refused
 };
-constexpr int kLayResults = 7;
 
 // What the instruction's immediate may not be: an oop that the collector rewrites.
 struct OopRange {
@@ -88,21 +88,21 @@ class ProbeSites {
   // True if our jump is there now.
   bool patched(uint64_t pc) const;
 
-  std::atomic<uint64_t> laid{0}, relaid{0}, taken_back{0};
-  std::atomic<uint64_t> refused[kLayResults] = {};
-
  private:
   static constexpr uint32_t kSites = 1u << 18;
   static constexpr uint32_t kSlots = 1u << 20;
   static constexpr uint32_t kProbes = 1u << 19;
+  static constexpr int kMaxPadding = 2;
+  static constexpr int kMaxJump = 5 + kMaxPadding;
 
   struct Site {
     std::atomic<uint64_t> pc{0};
     std::atomic<uint32_t> probe{0};  // in force; 0: not patched
     uint32_t last_probe = 0;         // made last; Probe::older leads to the others
-    uint8_t patch_length = 0;        // bytes of its own that are written, 2 to 5
-    uint8_t original[5] = {};
-    uint8_t jump[5] = {};            // the last ones may be its neighbours'
+    uint8_t patch_length = 0;        // bytes of its own that are written, 2 to kMaxJump
+    uint8_t jump_length = 0;         // 5 and its prefixes; the last bytes may be its neighbours'
+    uint8_t original[kMaxJump] = {};
+    uint8_t jump[kMaxJump] = {};
     Request request;
   };
   static constexpr int kMaxDependents = 64;
@@ -111,9 +111,10 @@ class ProbeSites {
   Site* find_or_add(uint64_t pc);
   bool in_force(const Site& site) const;
   LayResult lay_site(Site* site);
-  uint32_t make_probe(const Site& site, const JumpShape& shape, LayResult* why);
-  uint32_t older_probe(const Site& site, const JumpShape& shape) const;
-  LayResult shape_of(const Site& site, JumpShape* shape) const;
+  uint32_t find_probe(Site* site, LayResult* why);
+  uint32_t make_probe(const Site& site, const JumpShape& shape, uint64_t jump_end, LayResult* why);
+  uint32_t older_probe(const Site& site, const JumpShape& shape, uint64_t jump_end) const;
+  LayResult shape_of(const Site& site, size_t jump_length, JumpShape* shape) const;
   int dependents_of(uint64_t pc, int length, Site** out) const;
   bool restore(Site* site);
   bool take_back_dependents(Site* site, Site** taken, int* count);

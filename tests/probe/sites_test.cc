@@ -14,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "agent/base/counters.h"
 #include "agent/probe/probe_thread.h"
 #include "tests/probe/probe_world.h"
 
@@ -127,7 +128,7 @@ TEST_F(Sites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
   if (const char* given = getenv("CLASSACCESS_SEED")) seed = static_cast<unsigned>(strtoul(given, nullptr, 10));
   SCOPED_TRACE("again: CLASSACCESS_SEED=" + std::to_string(seed));
   std::mt19937 random(seed);
-  uint64_t laid = 0, refused = 0, relaid_before = world_.sites->relaid.load();
+  uint64_t laid = 0, refused = 0, relaid_before = g_counters.probes_relaid.load();
   for (int round = 0; round < 2000; ++round) {
     // eax, r8d to r10d, ymm0, xmm1 cleared.
     Bytes code = {0x31, 0xc0, 0x45, 0x31, 0xc0, 0x45, 0x31, 0xc9, 0x45, 0x31, 0xd2,
@@ -187,7 +188,7 @@ TEST_F(Sites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
     ASSERT_EQ(world_.bytes(pc, code.size()), code) << "round " << round;
   }
   EXPECT_LT(refused * 10, laid) << "more than a tenth found no place";
-  EXPECT_GT(world_.sites->relaid.load(), relaid_before);
+  EXPECT_GT(g_counters.probes_relaid.load(), relaid_before);
 }
 
 // Another thread runs the code all the time while it is patched and taken back.
