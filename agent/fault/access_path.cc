@@ -197,7 +197,11 @@ bool AccessPath::make_record(ThreadState* thread, const Access& access, AccessRe
 
 void AccessPath::record(ThreadState* thread, const Access& access) {
   AccessRecord record;
-  if (make_record(thread, access, &record)) push_record(thread, record);
+  if (!make_record(thread, access, &record)) return;
+  if (record.op == Op::kStore && record.kind == RecordKind::kAccess && record.class_id != 0) {
+    note_stored_data(record.site_id, access);
+  }
+  push_record(thread, record);
 }
 
 bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecord* record) {
@@ -215,6 +219,24 @@ bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecor
   if (access.op == Op::kStore) note_header(thread, *probed.registers, &access);
   probed.resolution = access.resolution;
   return make_record(thread, access, record);
+}
+
+// C2 has no debug information for the vector loop of String(char[]): it looks like a part of the newarray behind it.
+void AccessPath::note_stored_data(uint32_t site_id, const Access& access) {
+  if (site_id == 0) return;
+  const SiteInfo& site = sites->row(site_id);
+  if (!creates_object(site.bytecode) || site.stores_data.load(std::memory_order_relaxed)) return;
+  const Resolution& found = access.resolution;
+  uint64_t header = found.class_info->is_array ? layout->array_length_offset + 4 : layout->klass_offset + 8;
+  if (access.address - found.object < header) return;
+  const Instruction& instruction = access.row->instruction;
+  uint64_t bytes[8] = {access.value};
+  if (instruction.vector_bytes != 0 && instruction.touch == Touch::kWhole) {
+    read_vector(access.cpu->fpstate, instruction.reg, instruction.vector_bytes, reinterpret_cast<uint8_t*>(bytes));
+  }
+  uint64_t any = 0;
+  for (uint64_t word : bytes) any |= word;
+  if (any != 0) sites->note_stores_data(site_id);
 }
 
 void AccessPath::record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address,
@@ -261,6 +283,7 @@ void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* a
   bool klass_store = found.kind != Resolution::kObject || access->address == found.object + layout->klass_offset;
   bool length_store = !klass_store && resolver->is_length_store(found, access->address);
   if (!klass_store && !length_store) return;
+  if (klass_store && resolver->is_rewritten(found)) return;
   // What was resolved before the store rests on the old contents, such as the length
   // of an array that lay here before.
   thread->hints.last_end = 0;

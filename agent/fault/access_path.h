@@ -86,6 +86,7 @@ class AccessPath {
   void note_header(ThreadState* thread, const CpuState& cpu, Access* access);
   bool make_record(ThreadState* thread, const Access& access, AccessRecord* record);
   void record(ThreadState* thread, const Access& access);
+  void note_stored_data(uint32_t site_id, const Access& access);
   void record_run(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, uint64_t address, uint64_t bytes,
                   Op op, uint64_t t_ns);
   void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, const Fault& fault);

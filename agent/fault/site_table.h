@@ -26,6 +26,9 @@ struct SiteInfo {
   int32_t bci = -1;
   int32_t compile_id = 0;
   const char* stub_name = nullptr;  // kStub
+  // At a bytecode that creates an object: seen to store more than zeros and headers. Code without debug information
+  // of its own has that of what follows it, so it is the program's store all the same.
+  std::atomic<bool> stores_data{false};
 };
 
 class SiteTable {
@@ -34,6 +37,8 @@ class SiteTable {
 
   // The id of this site, made if need be; 0 when the table is full.
   uint32_t find_or_add(uint64_t pc, const CodeSite& code, const uint8_t* bytes, uint8_t length, uint64_t caller_pc = 0);
+
+  void note_stores_data(uint32_t id) { rows_.row(id).stores_data.store(true, std::memory_order_relaxed); }
 
   const SiteInfo& row(uint32_t id) const { return rows_.row(id); }
   uint32_t end() const { return rows_.end(); }

@@ -26,6 +26,11 @@ struct CodeSite {
   const char* stub_name = nullptr;
 };
 
+// new, newarray, anewarray, multianewarray (JVM specification 6.5).
+inline bool creates_object(uint8_t bytecode) {
+  return bytecode == 187 || bytecode == 188 || bytecode == 189 || bytecode == 197;
+}
+
 class CodeLookup {
  public:
   bool create(MethodTable* methods, const VmLayout* layout);

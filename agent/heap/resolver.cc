@@ -211,6 +211,11 @@ Resolution Resolver::note_header_store(uint64_t address, uint32_t size, bool len
   return found;
 }
 
+bool Resolver::is_rewritten(const Resolution& before) const {
+  return before.kind == Resolution::kObject && !before.class_info->is_array && starts_->is_set(before.object) &&
+         klass_of(*layout_, before.object) == before.class_info->klass;
+}
+
 bool Resolver::is_length_store(const Resolution& resolution, uint64_t address) const {
   return resolution.kind == Resolution::kObject && resolution.class_info->is_array && !resolution.mirror &&
          address == resolution.object + layout_->array_length_offset;

@@ -6,6 +6,7 @@
 #include "agent/store/classify.h"
 #include "agent/store/collector_work.h"
 #include "agent/store/java_names.h"
+#include "agent/store/swap_stores.h"
 
 namespace classaccess {
 namespace {
@@ -146,6 +147,18 @@ bool Catalog::ensure_site(uint32_t id) {
   insert_site_.bind_text_or_null(9, utf8_from_modified(native.symbol));
   insert_site_.bind_text_or_null(10, disassembler_.text(site.pc, site.bytes, site.length));
   return insert_site_.run();
+}
+
+bool Catalog::only_stores(uint32_t site_id) {
+  if (site_id == 0 || site_id >= sources_.sites->end()) return false;
+  reach(&swaps_, site_id);
+  if (swaps_[site_id] == kUnasked) {
+    const SiteInfo& site = sources_.sites->row(site_id);
+    bool store =
+        site.kind == SiteKind::kVm && is_swap(site.bytes, site.length) && swap_is_store(symbols_.find(site.pc).symbol);
+    swaps_[site_id] = store ? kOnlyStores : kSwaps;
+  }
+  return swaps_[site_id] == kOnlyStores;
 }
 
 bool Catalog::update_collections(bool* changed) {

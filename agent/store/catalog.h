@@ -25,6 +25,8 @@ class Catalog {
   // The class, its super classes and, once they are published, all their fields.
   bool ensure_class(uint32_t id);
   bool ensure_site(uint32_t id);
+  // True if a read-modify-write at this site only stores (swap_stores.h).
+  bool only_stores(uint32_t site_id);
   // Collections that started or ended since the last call. *changed is set if so.
   bool update_collections(bool* changed);
   // What was not known when a class's row was written: fields, super class.
@@ -36,6 +38,7 @@ class Catalog {
   bool write_class(const ClassInfo& info);
   std::string class_name(uint32_t id) const;
 
+  enum SwapState : uint8_t { kUnasked = 0, kSwaps, kOnlyStores };
   enum ClassState : uint8_t { kAbsent = 0, kWritten, kWithFields };
 
   Database& database_;
@@ -44,6 +47,7 @@ class Catalog {
   NativeSymbols symbols_;
   Disassembler disassembler_;
   std::vector<uint8_t> classes_;  // ClassState by id
+  std::vector<uint8_t> swaps_;    // SwapState by site id
   std::vector<bool> fields_, sites_;
   std::vector<uint32_t> open_collections_;
   uint32_t next_collection_ = 1;

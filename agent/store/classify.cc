@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "agent/heap/code_lookup.h"
+
 namespace classaccess {
 namespace {
-
-// JVM specification 6.5.
-constexpr uint8_t kNew = 187, kNewArray = 188, kANewArray = 189, kMultiANewArray = 197;
-
-bool creates_object(uint8_t bytecode) {
-  return bytecode == kNew || bytecode == kNewArray || bytecode == kANewArray || bytecode == kMultiANewArray;
-}
 
 // Walks an access from its first to its last byte; offsets are from the object's start.
 class Pieces {
@@ -110,7 +105,8 @@ void classify(const AccessRecord& record, const ClassInfo* klass, const FieldSet
   } else {
     pieces.take_fields(fields->instance, fields->instance_count, Part::kField, end);
   }
-  pieces.take_until(kNoEnd, Part::kUnknown);
+  // Vector code may load more than it uses; what lies behind the object it did not ask for.
+  pieces.take_until(kNoEnd, record.op == Op::kLoad ? Part::kPadding : Part::kUnknown);
 }
 
 }  // namespace classaccess

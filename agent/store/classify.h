@@ -37,7 +37,8 @@ inline uint32_t array_log2_element(int32_t layout_helper) { return static_cast<u
 //    kInit, since the class is then still being linked.
 //  - instance stores without published fields: kInit; loads: kField with field_id 0.
 //  - bytes of no field, element or header word: kPadding, one row per gap.
-//  - bytes outside [object, object + extent): kUnknown with class_id 0.
+//  - bytes outside [object, object + extent): kUnknown with class_id 0; a load's behind the object, which vector code
+//    reads without using them: kPadding.
 void classify(const AccessRecord& record, const ClassInfo* klass, const FieldSet* fields, uint8_t bytecode,
               const VmLayout& layout, std::vector<AccessRow>* out);
 

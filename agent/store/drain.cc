@@ -224,7 +224,12 @@ void Drain::accept(Stream* stream, const AccessRecord& record) {
       if (selected) emit(thread_of(*stream, record), record);
       break;
     }
-    case RecordKind::kAccess: emit(thread_of(*stream, record), record); break;
+    case RecordKind::kAccess: {
+      AccessRecord access = record;
+      if (record.op == Op::kRmw && catalog_.only_stores(record.site_id)) access.op = Op::kStore;
+      emit(thread_of(*stream, record), access);
+      break;
+    }
   }
 }
 
@@ -247,7 +252,8 @@ void Drain::emit(uint32_t thread_id, const AccessRecord& record) {
   }
   uint8_t bytecode = 0;
   if (record.site_id != 0 && record.site_id < sources_.sites->end()) {
-    bytecode = sources_.sites->row(record.site_id).bytecode;
+    const SiteInfo& site = sources_.sites->row(record.site_id);
+    if (!site.stores_data.load(std::memory_order_relaxed)) bytecode = site.bytecode;
   }
   rows_.clear();
   classify(record, klass, fields, bytecode, *sources_.layout, &rows_);

@@ -81,6 +81,23 @@ TEST_F(HeaderStoresTest, AnInstanceIsNamedByItsKlassStore) {
   EXPECT_EQ(0u, trace.counters.unresolved);
 }
 
+// Object.clone copies the header as it copies the fields: the word of the Klass holds a field too.
+TEST_F(HeaderStoresTest, AKlassWordCopiedOntoALiveObjectIsNoNewObject) {
+  World& world = World::get();
+  allocate(8192);
+  uint64_t object = tlab_ + 256;
+  uint64_t word = narrow(world.box_klass) | uint64_t{7} << 32;
+  Trace trace = world.trace([&] {
+    initialise_instance(object, narrow(world.box_klass));
+    asm volatile("mov %1, 8(%0)" : : "r"(object), "r"(word) : "memory");
+  });
+  ASSERT_EQ(7u, trace.records.size());
+  EXPECT_EQ(RecordKind::kKlassStore, trace.records[3].kind);
+  EXPECT_EQ(RecordKind::kAccess, trace.records[6].kind);
+  EXPECT_EQ(object, trace.records[6].object);
+  EXPECT_EQ(8u, trace.records[6].size);
+}
+
 TEST_F(HeaderStoresTest, AClassThatIsNotSelectedSettlesItsPendingStores) {
   World& world = World::get();
   allocate(8192);

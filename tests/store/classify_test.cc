@@ -107,11 +107,17 @@ TEST_F(Classify, ElementsAreOneRow) {
 }
 
 TEST_F(Classify, BytesOutsideTheObjectAreNotCredited) {
-  EXPECT_EQ(load(ints, 24, 16, 32), "element@24+8 unknown@32+8");
-  EXPECT_EQ(load(order, 36, 8, 40), "padding@36+4 unknown@40+4");
+  AccessRecord behind = world.access(ints, kObject, 24, 16, Op::kStore, 0, 32);
+  EXPECT_EQ(of(behind), "element@24+8 unknown@32+8");
   AccessRecord before = world.access(order, kObject, 0, 8, Op::kLoad);
   before.address = kObject - 4;
   EXPECT_EQ(of(before), "unknown@-4+4 mark@0+4");
+}
+
+// String.indexOf of C2 loads 16 bytes of a needle of two.
+TEST_F(Classify, AVectorLoadPastTheEndIsPadding) {
+  EXPECT_EQ(load(bytes, 16, 16, 24), "element@16+8 padding@24+8");
+  EXPECT_EQ(load(order, 36, 8, 40), "padding@36+4 padding@40+4");
 }
 
 TEST_F(Classify, StaticsByTheirOffsetInTheMirror) {

@@ -146,6 +146,37 @@ TEST_F(Rows, TheCollectorsWorkOnAThreadIsCountedBesideTheProgramsAccesses) {
             (std::vector<std::string>{"gc|1", "vm|1", "gc|1", "native|1"}));
 }
 
+// Interpreted, VarHandle.setVolatile is an XCHG in libjvm: every field it stores looked loaded too.
+TEST_F(Rows, AVolatileStoreOfTheVmIsNoReadModifyWrite) {
+  start();
+  ThreadState* thread = world.add_thread("main");
+  CodeSite code;
+  code.kind = SiteKind::kVm;
+  const uint64_t pc = reinterpret_cast<uint64_t>(&own_function) + 1;
+  const uint8_t swap[] = {0x44, 0x87, 0x20}, compare[] = {0xf0, 0x44, 0x0f, 0xb1, 0x2a};
+  World::push(thread, world.access(order, kHeap, 12, 4, Op::kRmw, world.sites.find_or_add(pc, code, swap, 3)));
+  World::push(thread, world.access(order, kHeap, 12, 4, Op::kRmw, world.sites.find_or_add(pc + 1, code, compare, 5)));
+  code.kind = SiteKind::kC2;  // getAndSet
+  World::push(thread, world.access(order, kHeap, 12, 4, Op::kRmw, world.sites.find_or_add(pc + 2, code, swap, 3)));
+  writer.stop();
+  EXPECT_EQ(query(path, "SELECT op FROM access ORDER BY seq"), (std::vector<std::string>{"store", "rmw", "rmw"}));
+}
+
+// C2 17's loop of new String(char[]) has the debug information of the newarray behind it.
+TEST_F(Rows, DataStoredAtABytecodeThatCreatesIsNoInitialisation) {
+  ClassInfo* chars = world.add_class("[C");
+  start();
+  ThreadState* thread = world.add_thread("main");
+  constexpr uint8_t kNewArray = 188;
+  uint32_t zeroes = world.add_site(SiteKind::kC2, 0x7fff00001000, 0, 1, kNewArray);
+  uint32_t copies = world.add_site(SiteKind::kC2, 0x7fff00001010, 0, 1, kNewArray);
+  world.sites.note_stores_data(copies);
+  World::push(thread, world.access(chars, kHeap, 16, 8, Op::kStore, zeroes, 64));
+  World::push(thread, world.access(chars, kHeap, 16, 8, Op::kStore, copies, 64));
+  writer.stop();
+  EXPECT_EQ(query(path, "SELECT part FROM access ORDER BY seq"), (std::vector<std::string>{"init", "element"}));
+}
+
 TEST_F(Rows, ElementsHaveTheirIndex) {
   start();
   ThreadState* thread = world.add_thread("main");
