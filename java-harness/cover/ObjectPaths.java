@@ -149,6 +149,7 @@ final class ObjectPaths {
         // A monitor is looked up by the mark word, and holds all the rest.
         Expect.bound(
                 contended.name(), BARE, "-", "mark", "load", Expect.TIMES, 40L * Expect.TIMES, "vm-looks");
+        System.gc();  // as in Path.run
         rival.start();
         contended.run();
         rival.join();
