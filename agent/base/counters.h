@@ -13,6 +13,9 @@ namespace classaccess {
   X(foreign_opened, "threads") /* non-Java threads whose key was opened */       \
   X(unrecorded, "traps")       /* of threads that are not recorded (mprotect) */ \
   X(criticals, "arrays")          /* JNI critical arrays and strings handed out */ \
+  X(handlers_replaced, "handlers") /* of our signals, found in front of ours */ \
+  X(handlers_behind, "handlers") /* of our signals, taken in by sigaction */    \
+  X(kernel_runs, "runs")       /* of the heap, touched by system calls */        \
   X(windows, "windows")        /* times a page was opened for an access */       \
   X(no_twin, "heaps")          /* 1: there is no twin view (twin=off) */         \
   X(commits, "ranges")         /* heap commits made shared and closed */         \

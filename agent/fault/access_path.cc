@@ -455,6 +455,15 @@ void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op o
   }
 }
 
+void AccessPath::record_kernel_run(ThreadState* thread, uint64_t address, uint64_t bytes, Op op, uint64_t caller) {
+  CachedInstruction row;
+  row.pc = caller;
+  CpuState cpu;
+  cpu.rip = caller;
+  for (int i = 0; i < 4; ++i) cpu.gpr[i] = address - 12 - 4 * static_cast<uint64_t>(i);
+  record_run(thread, cpu, &row, address, bytes, op, monotonic_ns());
+}
+
 Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
   CachedInstruction scratch;
   CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);

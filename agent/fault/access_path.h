@@ -60,6 +60,8 @@ class AccessPath {
   // Normal context, on a recorded thread inside an AgentScope: the array whose first
   // element is at `elements` was handed to native code, called from `caller`.
   void record_whole_array(ThreadState* thread, uint64_t elements, Op op, uint64_t caller);
+  // The same for `bytes` bytes that the kernel has touched in a system call of `caller`.
+  void record_kernel_run(ThreadState* thread, uint64_t address, uint64_t bytes, Op op, uint64_t caller);
 
   // An access that a probe has made.
   struct Probed {

@@ -34,6 +34,7 @@ constexpr uint64_t kArmRequest = 0x636c61636cull;  // sival_ptr of arm_other_thr
 
 AccessPath* g_access;
 SignalChain g_segv, g_bus, g_trap;
+std::atomic<bool> g_started{false};
 volatile uint64_t g_self_test_page;
 volatile bool g_self_test_seen;
 
@@ -69,7 +70,6 @@ __thread Step t_step __attribute__((tls_model("initial-exec")));
 // ThreadEnd has retired this thread's state: what it still does is not recorded.
 __thread bool t_retired __attribute__((tls_model("initial-exec")));
 
-constexpr uint64_t signal_bit(int signal) { return 1ull << (signal - 1); }
 constexpr uint64_t kAsynchronous =
     ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP));
 
@@ -246,30 +246,46 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
   return false;
 }
 
-// The next handler may read the heap: the kernel has closed the key for this one, and
-// with mprotect what it reads is not the program's.
-void chain(const SignalChain& next, siginfo_t* info, void* context) {
+// HotSpot's handler may read the heap: the kernel has closed the key for this one, and
+// with mprotect what it reads is not the program's. Another's runs with the rights of the
+// thread that it interrupted: it may never come back here (siglongjmp).
+void chain(SignalChain& next, int entry, bool from_kernel, siginfo_t* info, void* context) {
+  if (!next.first_behind(entry)) {
+    if (g_key.allocated() && !g_key.denied_in_frame(context)) g_key.allow_here();
+    return next.chain(entry, from_kernel, info, context);
+  }
   bool keys = g_gate.per_thread();
   if (!keys) ++t_agent_depth;
   if (g_key.allocated()) g_key.allow_here();
-  next.chain(info, context);
+  next.chain(entry, from_kernel, info, context);
   if (!keys) --t_agent_depth;
 }
 
-void on_fault(int signal, siginfo_t* info, void* context) {
+// Another handler that is in front of ours may have been entered with SIGSEGV blocked.
+void unblock_guarded() {
+  uint64_t mask = kGuardedSignals;
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, reinterpret_cast<long>(&mask), 0, 8);
+}
+
+void on_fault(int entry, const void* caller, int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
+  SignalChain& next = signal == SIGSEGV ? g_segv : g_bus;
+  bool from_kernel = next.called_by_kernel(caller);
+  if (!from_kernel) unblock_guarded();
   auto* uc = static_cast<ucontext_t*>(context);
   if (!handle(signal, info, uc)) {
     if (t_state != nullptr) ++t_state->counters.chained;
     // The instruction being stepped has a fault of its own: give it back clean.
     if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) end_step(uc);
-    chain(signal == SIGSEGV ? g_segv : g_bus, info, context);
+    chain(next, entry, from_kernel, info, context);
   }
   errno = saved_errno;
 }
 
-void on_trap(int signal, siginfo_t* info, void* context) {
+void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
+  bool from_kernel = g_trap.called_by_kernel(caller);
+  if (!from_kernel) unblock_guarded();
   auto* uc = static_cast<ucontext_t*>(context);
   if (info->si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info->si_value.sival_ptr) == kArmRequest) {
     ThreadState* thread = FaultHandler::adopt_this_thread(true);
@@ -283,10 +299,24 @@ void on_trap(int signal, siginfo_t* info, void* context) {
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {
-    chain(g_trap, info, context);
+    chain(g_trap, entry, from_kernel, info, context);
   }
   errno = saved_errno;
 }
+
+// One function for each place in a chain (signal_chain.h).
+template <int kEntry>
+void fault_entry(int signal, siginfo_t* info, void* context) {
+  on_fault(kEntry, __builtin_return_address(0), signal, info, context);
+}
+template <int kEntry>
+void trap_entry(int signal, siginfo_t* info, void* context) {
+  on_trap(kEntry, __builtin_return_address(0), signal, info, context);
+}
+constexpr SignalChain::Action kFaultEntries[] = {fault_entry<0>, fault_entry<1>, fault_entry<2>, fault_entry<3>,
+                                                 fault_entry<4>, fault_entry<5>, fault_entry<6>, fault_entry<7>};
+constexpr SignalChain::Action kTrapEntries[] = {trap_entry<0>, trap_entry<1>, trap_entry<2>, trap_entry<3>,
+                                                trap_entry<4>, trap_entry<5>, trap_entry<6>, trap_entry<7>};
 
 // Reads a closed page of our own: the handler must be reached and open it.
 const char* self_test() {
@@ -315,21 +345,53 @@ const char* FaultHandler::start(AccessPath* access) {
   g_access = access;
   init_gs_base();
   init_xstate_layout();
-  if (!g_segv.install(SIGSEGV, on_fault) || !g_bus.install(SIGBUS, on_fault) || !g_trap.install(SIGTRAP, on_trap)) {
+  constexpr int kEntries = SignalChain::kEntries;
+  if (!g_segv.install(SIGSEGV, kFaultEntries, kEntries) || !g_bus.install(SIGBUS, kFaultEntries, kEntries) ||
+      !g_trap.install(SIGTRAP, kTrapEntries, kEntries)) {
     return "a signal handler could not be installed";
   }
   const char* problem = self_test();
+  g_started.store(true, std::memory_order_release);
   if (problem[0] != '\0') stop();
   return problem;
 }
 
 void FaultHandler::stop() {
+  g_started.store(false, std::memory_order_release);
   g_segv.restore();
   g_bus.restore();
   g_trap.restore();
 }
 
 bool FaultHandler::in_front() { return g_segv.in_front(); }
+
+SignalChain* FaultHandler::chain_of(int signal) {
+  if (!g_started.load(std::memory_order_acquire)) return nullptr;
+  switch (signal) {
+    case SIGSEGV: return &g_segv;
+    case SIGBUS: return &g_bus;
+    case SIGTRAP: return &g_trap;
+    default: return nullptr;
+  }
+}
+
+FaultHandler::Replaced FaultHandler::retake() {
+  Replaced replaced;
+  if (g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) return replaced;
+  for (int signal : {SIGSEGV, SIGBUS, SIGTRAP}) {
+    if (void* handler = chain_of(signal)->retake()) {
+      count(g_counters.handlers_replaced);
+      replaced = {signal, handler};
+    }
+  }
+  return replaced;
+}
+
+void FaultHandler::unblock_signals() {
+  uint64_t guarded = kGuardedSignals, before = 0;
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, reinterpret_cast<long>(&guarded), reinterpret_cast<long>(&before), 8);
+  t_hidden_mask |= before & kGuardedSignals;
+}
 
 ThreadState* FaultHandler::this_thread() { return t_state; }
 

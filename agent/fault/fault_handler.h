@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "agent/fault/access_path.h"
+#include "agent/fault/signal_chain.h"
 #include "agent/fault/thread_state.h"
 
 namespace classaccess {
@@ -24,6 +25,20 @@ class FaultHandler {
   static void stop();
   // False if somebody else has replaced our SIGSEGV handler.
   static bool in_front();
+
+  // Writer's tick: ours in front again if somebody else has replaced one, theirs chained.
+  // The last one found, signal 0 if none.
+  struct Replaced {
+    int signal = 0;
+    void* handler = nullptr;
+  };
+  static Replaced retake();
+  // What is behind our handler of `signal`; nullptr for a signal that is not ours.
+  static SignalChain* chain_of(int signal);
+
+  // The current thread may trap from now on: a fault with its signal blocked would kill
+  // the process. Its program goes on to believe that they are blocked.
+  static void unblock_signals();
 
   // State of the current thread, made if need be. nullptr if the pool is full, if it is
   // no JavaThread, or (unless a JVMTI event has `announced` it) one of the VM's own kinds.

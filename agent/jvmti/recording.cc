@@ -21,11 +21,14 @@
 #include "agent/hotspot/layout_probe.h"
 #include "agent/jvmti/events.h"
 #include "agent/jvmti/failed_start.h"
+#include "agent/jvmti/heap_system_calls.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/jvmti/heap_verify.h"
 #endif
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
+#include "agent/jvmti/library_hooks.h"
+#include "agent/jvmti/signal_calls.h"
 #include "agent/jvmti/virtual_mounts.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/code_cache_room.h"
@@ -52,6 +55,11 @@ std::string heap_range_text(uint64_t low, uint64_t high) {
   char text[48];
   snprintf(text, sizeof(text), "%lx-%lx", low, high);
   return text;
+}
+
+void at_tick() {
+  watch_signals();
+  patch_at_tick();
 }
 
 Recording* g_prepared = nullptr;
@@ -294,6 +302,10 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
 #endif
 
   if (!install_jni_critical(jvmti_, &access_)) return "the JVM refuses another JNI function table";
+  if (!add_system_call_hooks(&access_) || !add_signal_hooks(layout_.libjvm_text_low, layout_.libjvm_text_high)) {
+    return "more library functions are to be replaced than there is room for";
+  }
+  install_library_hooks();
 
   WriterSources sources;
   sources.threads = &threads_;
@@ -303,6 +315,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   sources.sites = &sites_;
   sources.collections = &collections_;
   sources.layout = &layout_;
+  sources.tick = at_tick;
   if (g_probed.enabled()) sources.collect_probes = ProbedAccess::collect;
   problem = writer_.start(sources, run_info(jni));
   if (!problem.empty()) return problem;
@@ -340,7 +353,12 @@ void Recording::start_probes() {
 }
 
 void Recording::begin(JNIEnv* jni, jthread current) {
+  // For the loaded classes: with -Xcheck:jni more references than asked for are complained of.
+  constexpr jint kReferences = 60000;
+  bool frame = jni->PushLocalFrame(kReferences) == JNI_OK;
+  if (!frame) jni->ExceptionClear();
   std::string problem = begin_steps(jni, current);
+  if (frame) jni->PopLocalFrame(nullptr);
   if (problem.empty()) {
     if (!log_enabled(LogLevel::kDebug)) return;
     std::istringstream layout(dump_layout(layout_));
@@ -355,6 +373,7 @@ void Recording::undo_begin() {
   begun_ = false;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   restore_jni_critical(jvmti_);
+  remove_library_hooks();
   FaultHandler::stop();
   abandon_heap();
   writer_.abandon();

@@ -99,6 +99,7 @@ void Recording::name_thread(JNIEnv* jni, jthread thread, ThreadState* state) {
 void Recording::thread_started(JNIEnv* jni, jthread thread) {
   if (!begun_ || g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) return;
   AgentScope scope;
+  FaultHandler::unblock_signals();
   fields_.retry(jni);
   ThreadState* state = FaultHandler::adopt_this_thread(true);
   if (state == nullptr) return scope.leave(false);

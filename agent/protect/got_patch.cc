@@ -17,9 +17,9 @@ struct DynamicSection {
   size_t sizes[2] = {};
 };
 
-DynamicSection read_dynamic(const link_map* map) {
+DynamicSection read_dynamic(const ElfW(Dyn) * section) {
   DynamicSection d;
-  for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+  for (const ElfW(Dyn)* entry = section; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
       case DT_SYMTAB: d.symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr); break;
       case DT_STRTAB: d.strings = reinterpret_cast<const char*>(entry->d_un.d_ptr); break;
@@ -35,13 +35,12 @@ DynamicSection read_dynamic(const link_map* map) {
 
 // Whether the loader has made the slot's page read-only (whole pages of PT_GNU_RELRO). A
 // lazily bound GOT stays writable: its other slots are still to be filled.
-bool in_relro(const link_map* map, const void* image, const void* slot) {
-  auto* header = static_cast<const ElfW(Ehdr)*>(image);
-  auto* segments = reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(image) + header->e_phoff);
+bool in_relro(const LoadedObject& object, const void* slot) {
   uint64_t page = reinterpret_cast<uint64_t>(slot) & ~4095ull;
-  for (int i = 0; i < header->e_phnum; ++i) {
-    if (segments[i].p_type != PT_GNU_RELRO) continue;
-    uint64_t low = map->l_addr + segments[i].p_vaddr, high = low + segments[i].p_memsz;
+  for (int i = 0; i < object.segment_count; ++i) {
+    const ElfW(Phdr)& segment = object.segments[i];
+    if (segment.p_type != PT_GNU_RELRO) continue;
+    uint64_t low = object.base + segment.p_vaddr, high = low + segment.p_memsz;
     if (page >= (low & ~4095ull) && page < (high & ~4095ull)) return true;
   }
   return false;
@@ -63,15 +62,10 @@ bool is_bound(const ElfW(Sym) & symbol, void* target, const void* image) {
          info.dli_fbase != image;
 }
 
-}  // namespace
-
-int patch_got(uint64_t address, const char* name, void* replacement, void** original) {
-  Dl_info info;
-  link_map* map = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return 0;
-  DynamicSection d = read_dynamic(map);
-  if (d.symbols == nullptr || d.strings == nullptr) return 0;
-  int patched = 0;
+// Calls f(name, undefined, slot) for each JUMP_SLOT and GLOB_DAT relocation.
+template <typename F>
+void for_each_slot(const DynamicSection& d, uint64_t base, F&& f) {
+  if (d.symbols == nullptr || d.strings == nullptr) return;
   for (int t = 0; t < 2; ++t) {
     size_t count = d.tables[t] != nullptr ? d.sizes[t] / sizeof(ElfW(Rela)) : 0;
     for (size_t i = 0; i < count; ++i) {
@@ -79,14 +73,68 @@ int patch_got(uint64_t address, const char* name, void* replacement, void** orig
       auto type = ELF64_R_TYPE(rela.r_info);
       if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
       const ElfW(Sym)& symbol = d.symbols[ELF64_R_SYM(rela.r_info)];
-      if (strcmp(d.strings + symbol.st_name, name) != 0) continue;
-      auto** slot = reinterpret_cast<void**>(map->l_addr + rela.r_offset);
-      if (*slot == replacement) continue;
-      if (patched == 0 && original != nullptr && is_bound(symbol, *slot, info.dli_fbase)) *original = *slot;
-      if (store_slot(slot, replacement, in_relro(map, info.dli_fbase, slot))) ++patched;
+      f(d.strings + symbol.st_name, symbol, reinterpret_cast<void**>(base + rela.r_offset));
     }
   }
+}
+
+// The value of a slot that is not bound yet points back into its own library's PLT.
+bool points_into(const LoadedObject& object, const void* target) {
+  auto address = reinterpret_cast<uint64_t>(target);
+  for (int i = 0; i < object.segment_count; ++i) {
+    const ElfW(Phdr)& segment = object.segments[i];
+    if (segment.p_type == PT_LOAD && address - (object.base + segment.p_vaddr) < segment.p_memsz) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int patch_got(uint64_t address, const char* name, void* replacement, void** original) {
+  Dl_info info;
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return 0;
+  auto* header = static_cast<const ElfW(Ehdr)*>(info.dli_fbase);
+  auto* segments = reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(info.dli_fbase) + header->e_phoff);
+  LoadedObject object = {map->l_addr, segments, header->e_phnum};
+  int patched = 0;
+  for_each_slot(read_dynamic(map->l_ld), map->l_addr,
+                [&](const char* slot_name, const ElfW(Sym) & symbol, void** slot) {
+                  if (strcmp(slot_name, name) != 0 || *slot == replacement) return;
+                  if (patched == 0 && original != nullptr && is_bound(symbol, *slot, info.dli_fbase)) *original = *slot;
+                  if (store_slot(slot, replacement, in_relro(object, slot))) ++patched;
+                });
   return patched;
+}
+
+bool patch_object(const LoadedObject& object, const GotChange* changes, int count,
+                  bool (*is_read_only)(const void* address)) {
+  const ElfW(Dyn)* section = nullptr;
+  for (int i = 0; i < object.segment_count; ++i) {
+    if (object.segments[i].p_type == PT_DYNAMIC) {
+      section = reinterpret_cast<const ElfW(Dyn)*>(object.base + object.segments[i].p_vaddr);
+    }
+  }
+  if (section == nullptr) return true;
+  DynamicSection d = read_dynamic(section);
+  // Not relocated: the kernel's own object.
+  if (reinterpret_cast<uint64_t>(d.symbols) < object.base) return true;
+  bool complete = true;
+  for_each_slot(d, object.base, [&](const char* name, const ElfW(Sym) & symbol, void** slot) {
+    if (symbol.st_shndx != SHN_UNDEF) return;
+    for (int i = 0; i < count; ++i) {
+      const GotChange& change = changes[i];
+      void* value = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+      if (value != change.from && !(change.unbound && points_into(object, value))) continue;
+      if (strcmp(name, change.name) != 0) continue;
+      bool relro = in_relro(object, slot);
+      // The loader still writes to it, and protects it when it is done.
+      bool unfinished = relro && is_read_only != nullptr && !is_read_only(slot);
+      if (unfinished || !store_slot(slot, change.to, relro)) complete = false;
+      return;
+    }
+  });
+  return complete;
 }
 
 }  // namespace classaccess

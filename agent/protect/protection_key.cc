@@ -58,14 +58,20 @@ void ProtectionKey::allow_here() const { write_pkru(read_pkru() & ~mask()); }
 void ProtectionKey::deny_here() const { write_pkru(read_pkru() | mask()); }
 bool ProtectionKey::denied_here() const { return key_ >= 0 && (read_pkru() & mask()) != 0; }
 
-bool ProtectionKey::set_in_frame(void* context, bool deny) const {
-  auto* uc = static_cast<ucontext_t*>(context);
-  auto* image = reinterpret_cast<char*>(uc->uc_mcontext.fpregs);
-  if (image == nullptr) return false;
+// The frame's XSAVE image; nullptr if it does not hold PKRU.
+char* ProtectionKey::xsave_image(void* context) const {
+  auto* image = reinterpret_cast<char*>(static_cast<ucontext_t*>(context)->uc_mcontext.fpregs);
+  if (key_ < 0 || image == nullptr) return nullptr;
   // Bytes 464..511 of the FXSAVE area are software-reserved: magic1, extended size,
   // xfeatures (arch/x86/include/uapi/asm/sigcontext.h, struct _fpx_sw_bytes).
-  if (*reinterpret_cast<uint32_t*>(image + 464) != kXstateMagic1) return false;
-  if ((*reinterpret_cast<uint64_t*>(image + 472) & kXfeaturePkru) == 0) return false;
+  if (*reinterpret_cast<uint32_t*>(image + 464) != kXstateMagic1) return nullptr;
+  if ((*reinterpret_cast<uint64_t*>(image + 472) & kXfeaturePkru) == 0) return nullptr;
+  return image;
+}
+
+bool ProtectionKey::set_in_frame(void* context, bool deny) const {
+  char* image = xsave_image(context);
+  if (image == nullptr) return false;
   auto* xstate_bv = reinterpret_cast<uint64_t*>(image + 512);
   auto* pkru = reinterpret_cast<uint32_t*>(image + frame_offset_);
   // A clear bit means the component is in its init state (0): the bytes are stale.
@@ -73,6 +79,12 @@ bool ProtectionKey::set_in_frame(void* context, bool deny) const {
   *pkru = deny ? (value | mask()) : (value & ~mask());
   *xstate_bv |= kXfeaturePkru;
   return true;
+}
+
+bool ProtectionKey::denied_in_frame(void* context) const {
+  const char* image = xsave_image(context);
+  if (image == nullptr || (*reinterpret_cast<const uint64_t*>(image + 512) & kXfeaturePkru) == 0) return false;
+  return (*reinterpret_cast<const uint32_t*>(image + frame_offset_) & mask()) != 0;
 }
 
 int ProtectionKey::tag(uint64_t address, uint64_t bytes) const {

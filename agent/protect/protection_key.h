@@ -29,12 +29,15 @@ class ProtectionKey {
   // PKRU state (then the caller must not return expecting the change).
   bool allow_in_frame(void* ucontext) const { return set_in_frame(ucontext, false); }
   bool deny_in_frame(void* ucontext) const { return set_in_frame(ucontext, true); }
+  // False also if the frame has no PKRU state.
+  bool denied_in_frame(void* ucontext) const;
 
   // pkey_mprotect(2) with this key, PROT_READ|PROT_WRITE. 0 or errno.
   int tag(uint64_t address, uint64_t bytes) const;
 
  private:
   bool set_in_frame(void* ucontext, bool deny) const;
+  char* xsave_image(void* ucontext) const;
   uint32_t mask() const { return 3u << (2 * key_); }
 
   int key_ = -1;

@@ -23,8 +23,9 @@
 namespace classaccess {
 namespace {
 
-constexpr uint32_t kIdleMs = 25;  // nothing to do
-constexpr uint32_t kQuietMs = 5;  // a trickle of records
+constexpr uint32_t kIdleMs = 25;        // nothing to do
+constexpr uint32_t kQuietMs = 5;        // a trickle of records
+constexpr uint64_t kTickNs = 10000000;  // at most so often
 constexpr uint64_t kQuietRecords = 512;
 constexpr int kLastQuietRounds = 5;
 constexpr uint64_t kLastPauseNs = 1000000;
@@ -226,8 +227,14 @@ uint64_t Writer::Impl::round() {
 
 void Writer::Impl::loop() {
   bool want_flush = false;
+  uint64_t next_tick = 0;
   while (!stop.load(std::memory_order_acquire)) {
     uint32_t seen = wakes_seen();
+    uint64_t now = monotonic_ns();
+    if (sources.tick != nullptr && now >= next_tick) {
+      next_tick = now + kTickNs;
+      guarded([this] { return sources.tick(), true; });
+    }
     want_flush |= flush.exchange(false, std::memory_order_acq_rel);
     uint64_t work = round();
     if (want_flush && (guarded([this] { return !database.failed() && drain->commit(); }) || database.failed())) {

@@ -39,6 +39,9 @@ struct WriterSources {
   // Puts what a thread's probes have recorded into its ring, and calls empty_ring whenever
   // that is full. Null: there are no probes.
   void (*collect_probes)(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) = nullptr;
+  // Called each round, every 25 ms at least, on the writer's thread. May be null. Holds to
+  // what the writer holds to.
+  void (*tick)() = nullptr;
 };
 
 // How long and with how much memory a lock of another process is waited for; the
