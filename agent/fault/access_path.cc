@@ -23,10 +23,7 @@ constexpr uint64_t kMaxRun = 1u << 30;
 
 __thread RingFull t_ring_full __attribute__((tls_model("initial-exec")));
 
-namespace {
-// Draining another thread for the sake of one record: not again for one of that thread's.
 __thread bool t_asking_others __attribute__((tls_model("initial-exec")));
-}  // namespace
 
 struct AccessPath::Access {
   CachedInstruction* row = nullptr;
@@ -422,6 +419,9 @@ Verdict AccessPath::perform_string(ThreadState* thread, CpuState* cpu, CachedIns
 }
 
 void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op op, uint64_t caller) {
+  // The writer may be taking what this thread's probes have recorded, which came before.
+  DrainScope scope(&thread->probes, true);
+  if (scope.first()) g_probed.drain(thread);
   CachedInstruction row;
   row.pc = caller;
   CpuState cpu;

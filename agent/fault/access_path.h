@@ -102,6 +102,10 @@ class AccessPath {
 // the recording has been closed.
 void push_record(ThreadState* thread, const AccessRecord& record);
 
+// Draining another thread for the sake of one record: not again for one of that thread's,
+// and not on the writer, which takes one thread's records at a time.
+extern __thread bool t_asking_others __attribute__((tls_model("initial-exec")));
+
 // Set on the writer's own thread while it drains: it empties a full ring itself.
 struct RingFull {
   void (*empty)(void* context, ThreadState* thread) = nullptr;

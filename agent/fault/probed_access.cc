@@ -151,7 +151,11 @@ void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   request.owner = row;
   request.interpreted = row->pc - layout.interpreter_low < layout.interpreter_high - layout.interpreter_low;
   if (!request.interpreted) request.site_id = path_->site_of(row, cpu);
-  LayResult result = g_probes.lay(request);
+  // They run in native state, during pauses too: what they record may be old when it is looked at.
+  const SiteInfo& site = path_->sites->row(request.site_id);
+  bool native_stub = request.site_id != 0 && site.kind == SiteKind::kStub && site.stub_name != nullptr &&
+                     strncmp(site.stub_name, "jni_fast", 8) == 0;
+  LayResult result = native_stub ? LayResult::kUnfit : g_probes.lay(request);
   if (result == LayResult::kLaid || result == LayResult::kBusy) return;
   if (log_enabled(LogLevel::kDebug)) {
     uint64_t bytes[2] = {};
@@ -163,7 +167,7 @@ void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   row->no_probe.store(true, std::memory_order_relaxed);
 }
 
-void ProbedAccess::drain(ThreadState* thread) {
+void ProbedAccess::drain(ThreadState* thread, bool all) {
   ProbeBuffer& buffer = thread->probes;
   const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
   uint64_t end = 0;
@@ -176,6 +180,8 @@ void ProbedAccess::drain(ThreadState* thread) {
   while (at < end) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
     const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
+    // The access follows its record: only a later record proves that it was made.
+    if (!all && at + 8u * probe.shape.record_words >= end) break;
     take(thread, probe, record, t_ns);
     at += 8u * probe.shape.record_words;
   }
@@ -229,12 +235,14 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
   if ((item.object & 7) == 0 && item.object >= layout.heap_low && item.object <= item.address &&
       starts_->is_set(item.object)) {
     item.klass_word = klass_word_of(layout, item.object);
+    // Forwarded (Shenandoah): the Klass of compact headers is at the copy.
+    const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, item.object) & 3) == 3;
     uint64_t hash = (item.key * 0x9e3779b97f4a7c15ull) ^ (item.klass_word * 0xc2b2ae3d27d4eb4full) ^
                     (item.bytecode_pointer * 0x165667b19e3779f9ull);
     slot = &thread->probes.slots[(hash >> 40) % ProbeBuffer::kSlots];
     uint64_t extent = 0;
     bool header_store = in.op == Op::kStore && item.address - item.object < header_bytes_;
-    if (!header_store && hit(*slot, item, &extent)) {
+    if (!header_store && !forwarded && hit(*slot, item, &extent)) {
       if (thread->probes.muted) return;
       if (!slot->selected) {
         ++thread->counters.filtered;
@@ -255,7 +263,7 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
       push_record(thread, one);
       return;
     }
-    if (header_store) slot = nullptr;
+    if (header_store || forwarded) slot = nullptr;
   }
   take_slowly(thread, probe, item, slot);
 }
@@ -348,11 +356,13 @@ void ProbedAccess::collect(ThreadState* thread, void (*empty_ring)(void* context
   DrainScope scope(&thread->probes, false);
   if (!scope.first()) return;
   t_ring_full = {empty_ring, context};
+  t_asking_others = true;
   empty_ring(context, thread);
-  g_probed.drain(thread);
+  g_probed.drain(thread, false);
   g_probed.flush(thread);
   empty_ring(context, thread);
   t_ring_full = {};
+  t_asking_others = false;
 }
 
 void ProbedAccess::drain_all(bool wait, bool with_counts, const ThreadState* but) {
@@ -361,7 +371,7 @@ void ProbedAccess::drain_all(bool wait, bool with_counts, const ThreadState* but
     if (&thread == but || thread.probes.begin == 0) return;
     DrainScope scope(&thread.probes, wait);
     if (!scope.first()) return;
-    drain(&thread);
+    drain(&thread, wait);
     if (with_counts) flush(&thread);
   });
 }

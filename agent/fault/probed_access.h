@@ -41,7 +41,8 @@ class ProbedAccess {
   void consider(CachedInstruction* row, const CpuState& cpu);
 
   // --- whoever holds the thread's DrainScope ---
-  void drain(ThreadState* thread);
+  // `all` only at a pause or by the owner: the last access may not have happened yet.
+  void drain(ThreadState* thread, bool all = true);
   // Hands on the counts.
   void flush(ThreadState* thread);
 

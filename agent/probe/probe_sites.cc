@@ -137,6 +137,8 @@ bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
     if (!in_force(*direct[i])) continue;  // by way of another one
     if (!take_back_dependents(direct[i], taken, count)) return false;
     restore(direct[i]);
+    // Nobody may run the old jump's head with its neighbour's new bytes.
+    CodePatch::serialise_cores();
     taken[(*count)++] = direct[i];
   }
   return true;

@@ -25,7 +25,9 @@ inline bool bytes_are_stable(const uint8_t* bytes, size_t available, size_t want
   if (in.map == OpcodeMap::k1Byte && in.encoding == Encoding::kLegacy) {
     uint8_t op = in.opcode;
     if (op == 0xcc || op == 0x90) return false;
-    if (op == 0xe8 || op == 0xe9) return wanted <= in.length - 4u;
+    // A jump may be a C1 patching stub's, which HotSpot writes over from its first byte.
+    if (op == 0xe9) return false;
+    if (op == 0xe8) return wanted <= in.length - 4u;
     bool long_immediate = (op >= 0xb8 && op <= 0xbf) || op == 0xc7 || op == 0x81 || op == 0x69 || op == 0x68 ||
                           (op < 0x40 && (op & 7) == 5) || op == 0xa9 || (op == 0xf7 && ((in.modrm >> 3) & 7) < 2);
     if (long_immediate) {
