@@ -10,6 +10,9 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
 #include "agent/fault/virtual_threads.h"
+#ifdef CLASSACCESS_VERIFY
+#include "agent/heap/claims.h"
+#endif
 #include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
 
@@ -244,6 +247,9 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
     bool header_store = in.op == Op::kStore && item.address - item.object < header_bytes_;
     if (!header_store && !forwarded && hit(*slot, item, &extent)) {
       if (thread->probes.muted) return;
+#ifdef CLASSACCESS_VERIFY
+      if (slot->selected) g_claims.claim(item.address, item.object, slot->record.class_id);
+#endif
       if (!slot->selected) {
         ++thread->counters.filtered;
         return;

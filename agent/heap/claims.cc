@@ -17,15 +17,12 @@ bool Claims::create(uint64_t heap_low, uint64_t heap_high) {
   return true;
 }
 
-void Claims::claim(uint64_t address, const Resolution& resolution) {
-  if (claims_ == nullptr || resolution.kind != Resolution::kObject || address - low_ >= high_ - low_) return;
+void Claims::claim(uint64_t address, uint64_t object, uint32_t class_id) {
+  if (claims_ == nullptr || address - low_ >= high_ - low_) return;
   Claim& claim = *at(address);
-  uint32_t object = static_cast<uint32_t>((resolution.object - low_) / 8) + 1;
-  uint32_t class_id = resolution.class_info->id;
-  uint32_t seen = 0;
-  if (claim.object.compare_exchange_strong(seen, object, std::memory_order_relaxed)) {
-    claim.class_id.store(class_id, std::memory_order_relaxed);
-  } else if (seen != object) {
+  uint64_t said = static_cast<uint64_t>(class_id) << 32 | ((object - low_) / 8 + 1);
+  uint64_t before = 0;
+  if (!claim.said.compare_exchange_strong(before, said, std::memory_order_relaxed) && before != said) {
     claim.conflicts.fetch_add(1, std::memory_order_relaxed);
     return;
   }

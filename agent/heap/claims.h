@@ -4,7 +4,7 @@
 // For each 8 bytes of the heap: the object the resolver found there since the last pause, its class, how often. No
 // object of Serial, Parallel or G1 moves between two pauses and no memory is used twice, so two different answers are
 // a mistake already.
-// Context: claim: signal handler. The rest: the VM thread in a pause.
+// Context: claim: signal handler, or whoever drains probes. The rest: the VM thread in a pause.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,7 @@ namespace classaccess {
 class Claims {
  public:
   struct Claim {
-    std::atomic<uint32_t> object;  // (object - heap_low) / 8 + 1; 0: none
-    std::atomic<uint32_t> class_id;
+    std::atomic<uint64_t> said;  // class id << 32 | (object - heap_low) / 8 + 1; 0: nothing
     std::atomic<uint32_t> count;
     std::atomic<uint32_t> conflicts;  // answers that differ from the first
   };
@@ -26,11 +25,17 @@ class Claims {
   // False without address space. 16 bytes for each 8 of the heap, touched as needed.
   bool create(uint64_t heap_low, uint64_t heap_high);
 
-  void claim(uint64_t address, const Resolution& resolution);
+  void claim(uint64_t address, const Resolution& resolution) {
+    if (resolution.kind == Resolution::kObject) claim(address, resolution.object, resolution.class_info->id);
+  }
+  void claim(uint64_t address, uint64_t object, uint32_t class_id);
 
   Claim* at(uint64_t address) { return claims_ + ((address - low_) >> 3); }
   uint64_t object_of(const Claim& claim) const {
-    return low_ + 8 * (static_cast<uint64_t>(claim.object.load(std::memory_order_relaxed)) - 1);
+    return low_ + 8 * ((claim.said.load(std::memory_order_relaxed) & 0xffffffffu) - 1);
+  }
+  static uint32_t class_of(const Claim& claim) {
+    return static_cast<uint32_t>(claim.said.load(std::memory_order_relaxed) >> 32);
   }
   bool created() const { return claims_ != nullptr; }
   uint64_t low() const { return low_; }

@@ -54,6 +54,13 @@ ClassInfo* ClassTable::find_or_add(uint64_t klass) {
   return find_or_add_at(klass, 0);
 }
 
+ClassInfo* ClassTable::find_or_add_of_mirror(uint64_t klass) {
+  if (ClassInfo* known = find(klass)) return known;
+  uint64_t handle;
+  if (!plausible_pointer(klass) || !safe_load(klass + layout_->klass_java_mirror, &handle)) return nullptr;
+  return handle != 0 ? find_or_add_at(klass, 0) : add_with_supers(klass, 0);
+}
+
 // An existing row, nullptr if there is none or it is being made.
 ClassInfo* ClassTable::search(uint64_t klass, uint64_t name_symbol, uint64_t loader_data) {
   uint32_t start = hash_pointer(klass);
@@ -70,10 +77,16 @@ ClassInfo* ClassTable::search(uint64_t klass, uint64_t name_symbol, uint64_t loa
   return nullptr;
 }
 
-// Makes the row of `klass` and first those of its super classes, from the top down.
 ClassInfo* ClassTable::find_or_add_at(uint64_t klass, int loader_depth) {
   Identity identity;
   if (!read_identity(klass, &identity) || !mirror_agrees(klass)) return nullptr;
+  return add_with_supers(klass, loader_depth);
+}
+
+// Makes the row of `klass` and first those of its super classes, from the top down.
+ClassInfo* ClassTable::add_with_supers(uint64_t klass, int loader_depth) {
+  Identity identity;
+  if (!read_identity(klass, &identity)) return nullptr;
   uint64_t chain[kMaxSupers];
   size_t count = 0;
   for (uint64_t k = klass; count < kMaxSupers;) {

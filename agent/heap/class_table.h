@@ -72,6 +72,10 @@ class ClassTable {
   // a bounded time (also: the thread that was interrupted while making it).
   ClassInfo* find_or_add(uint64_t klass);
 
+  // The same for the Klass that a java.lang.Class object names, which is proof enough: static fields
+  // get their initial values before the Klass is given its mirror (java_lang_Class::create_mirror).
+  ClassInfo* find_or_add_of_mirror(uint64_t klass);
+
   // Only an existing row; nullptr otherwise. The handler's fast path.
   ClassInfo* find(uint64_t klass);
 
@@ -98,6 +102,7 @@ class ClassTable {
   };
 
   ClassInfo* find_or_add_at(uint64_t klass, int loader_depth);
+  ClassInfo* add_with_supers(uint64_t klass, int loader_depth);
   ClassInfo* add_one(uint64_t klass, int loader_depth);
   ClassInfo* claim(uint64_t klass, const Identity& identity, uint32_t super_id, uint32_t loader_id);
   void fill(ClassInfo* row, uint64_t klass, const Identity& identity);

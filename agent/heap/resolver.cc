@@ -55,7 +55,7 @@ Resolution Resolver::finish(Resolution found, uint64_t address, ResolverHints* h
     // Static fields lie behind the mirror's own ones.
     uint64_t twin = found.object + static_cast<uint64_t>(layout_->twin_distance);
     uint64_t klass = load_at<uint64_t>(twin + static_cast<uint64_t>(layout_->mirror_klass));
-    ClassInfo* holder = klass != 0 ? classes_->find_or_add(klass) : nullptr;
+    ClassInfo* holder = klass != 0 ? classes_->find_or_add_of_mirror(klass) : nullptr;
     if (holder != nullptr) {
       found.class_info = holder;
       found.mirror = true;

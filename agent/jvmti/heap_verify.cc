@@ -99,7 +99,7 @@ bool HeapVerify::class_agrees(KlassShape* shape_of_object, uint64_t object, uint
 void HeapVerify::say(uint64_t address, uint64_t object, const KlassShape& found, const Claims::Claim& claim) {
   if (said_++ >= kMostSaid) return;
   std::string name(reinterpret_cast<const char*>(found.name), found.name_length);
-  const ClassInfo& info = classes_->row(claim.class_id.load(std::memory_order_relaxed));
+  const ClassInfo& info = classes_->row(Claims::class_of(claim));
   raw_log(LogLevel::kError, "verify: 0x%lx lies in 0x%lx %s; the resolver said 0x%lx %s, %u times, and %u times other",
           address, object, name.c_str(), g_claims.object_of(claim), info.name, claim.count.load(),
           claim.conflicts.load());
@@ -108,11 +108,10 @@ void HeapVerify::say(uint64_t address, uint64_t object, const KlassShape& found,
 void HeapVerify::check_object(uint64_t object, uint64_t size, KlassShape* found) {
   Claims::Claim* claim = g_claims.at(object);
   for (uint64_t address = object; address < object + size; address += 8, ++claim) {
-    if (claim->object.load(std::memory_order_relaxed) == 0) continue;
+    if (claim->said.load(std::memory_order_relaxed) == 0) continue;
     uint64_t count = claim->count.load(std::memory_order_relaxed);
     uint64_t conflicts = claim->conflicts.load(std::memory_order_relaxed);
-    bool agrees = g_claims.object_of(*claim) == object &&
-                  class_agrees(found, object, claim->class_id.load(std::memory_order_relaxed));
+    bool agrees = g_claims.object_of(*claim) == object && class_agrees(found, object, Claims::class_of(*claim));
     if (!agrees || conflicts != 0) say(address, object, *found, *claim);
     g_verify_counters.verified += agrees ? count : 0;
     g_verify_counters.disagreements += (agrees ? 0 : count) + conflicts;

@@ -57,5 +57,19 @@ TEST_F(ResolverTest, AnInstanceIsNotFoundByAWordInside) {
   EXPECT_EQ(order_, load(order_ + 24).object);
 }
 
+// initialize_static_primitive_field: the Class object names its Klass, the Klass its Class object not yet. The
+// verifying build found such stores under java.lang.Class.
+TEST_F(ResolverTest, AStaticFieldBelongsToItsClassBeforeTheKlassHasItsMirror) {
+  uint64_t klass = vm_.make_klass("acme/Constants", 16, 0);
+  uint64_t mirror = vm_.mirror_of(klass);
+  vm_.put(klass + vm_.layout.klass_java_mirror, uint64_t{0});
+  starts_.set(mirror);
+  Resolution found = load(mirror + 124);
+  ASSERT_EQ(Resolution::kObject, found.kind);
+  EXPECT_EQ(mirror, found.object);
+  EXPECT_TRUE(found.mirror);
+  EXPECT_STREQ("acme/Constants", found.class_info->name);
+}
+
 }  // namespace
 }  // namespace classaccess
