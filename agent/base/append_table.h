@@ -4,11 +4,11 @@
 // no lock. The memory is reserved once (see create) and touched as it fills.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 
@@ -18,10 +18,8 @@ class AppendTable {
   // Reserves room for `capacity` rows; row 0 is never handed out, so an id of 0
   // means "none". Not in a signal handler. False if the kernel refuses.
   bool create(uint32_t capacity) {
-    void* memory = mmap(nullptr, sizeof(Row) * static_cast<size_t>(capacity), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    rows_ = static_cast<Row*>(memory);
+    rows_ = reserve_array<Row>(capacity);
+    if (rows_ == nullptr) return false;
     capacity_ = capacity;
     return true;
   }

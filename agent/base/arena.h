@@ -2,11 +2,11 @@
 // Context: signal handler and any thread. No lock, no free.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 
@@ -14,9 +14,8 @@ class Arena {
  public:
   // Reserves address space; memory is used as it fills. Not in a signal handler.
   bool create(size_t bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    base_ = static_cast<char*>(memory);
+    base_ = reserve_array<char>(bytes);
+    if (base_ == nullptr) return false;
     size_ = bytes;
     return true;
   }

@@ -35,6 +35,11 @@ inline bool safe_copy(void* to, uint64_t from, size_t bytes) {
   return classaccess_safe_copy(to, reinterpret_cast<const void*>(from), bytes) == 0;
 }
 
+// Copies up to the first byte that cannot be read; returns how many bytes that were.
+inline size_t safe_copy_prefix(void* to, uint64_t from, size_t most) {
+  return most - classaccess_safe_copy(to, reinterpret_cast<const void*>(from), most);
+}
+
 // If `pc` is inside one of the loads, returns where to resume; else 0.
 uint64_t safe_load_recover(uint64_t pc);
 

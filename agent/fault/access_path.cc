@@ -62,18 +62,15 @@ void push_record(ThreadState* thread, const AccessRecord& record) {
 // only the caller tells. Libc's copies are leaves, so it is on top of the stack.
 uint64_t AccessPath::vm_caller(uint64_t pc, const CpuState& cpu) const {
   constexpr int kRsp = 4;
-  auto in_vm = [&](uint64_t at) {
-    return at - layout->libjvm_text_low < layout->libjvm_text_high - layout->libjvm_text_low;
-  };
-  if (layout->collector != Collector::kShenandoah || in_code_cache(pc) || in_vm(pc)) return 0;
+  if (layout->collector != Collector::kShenandoah || layout->in_code_cache(pc) || layout->in_libjvm(pc)) return 0;
   uint64_t caller = 0;
-  return safe_load(cpu.gpr[kRsp], &caller) && in_vm(caller) ? caller : 0;
+  return safe_load(cpu.gpr[kRsp], &caller) && layout->in_libjvm(caller) ? caller : 0;
 }
 
 uint32_t AccessPath::site_of(CachedInstruction* row, const CpuState& cpu) {
   const Instruction& instruction = row->instruction;
   constexpr int kRbp = 5, kR13 = 13;
-  bool interpreted = row->pc - layout->interpreter_low < layout->interpreter_high - layout->interpreter_low;
+  bool interpreted = layout->in_interpreter(row->pc);
   uint64_t caller = vm_caller(row->pc, cpu);
   if (!interpreted && caller == 0) {
     uint32_t version = row->site_version.load(std::memory_order_acquire);
@@ -115,7 +112,7 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
   ResolveQuery query;
   query.address = access->address;
   query.op = access->op;
-  query.java_code = in_code_cache(cpu.rip);
+  query.java_code = layout->in_code_cache(cpu.rip);
   query.candidates = candidates;
   query.candidate_count = count;
   query.registers = cpu.gpr;
@@ -175,7 +172,7 @@ bool AccessPath::make_record(ThreadState* thread, const Access& access, AccessRe
     // cmp rax,[obj] and test [obj],eax at the object's start: HotSpot's null checks
     // (nobody compares a mark word with a register that way and drops the flags).
     if (instruction.writes_flags_only && access.row->flags_dead && access.address == found.object &&
-        in_code_cache(access.row->pc)) {
+        layout->in_code_cache(access.row->pc)) {
       record.flags |= kFlagNullCheck;
     }
   } else if (access.kind == RecordKind::kAccess) {
@@ -285,13 +282,13 @@ void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* a
   // of an array that lay here before.
   thread->hints.last_end = 0;
   // The array is complete with its length, wherever that is stored last.
-  bool length_valid = length_store || !in_code_cache(cpu.rip);
+  bool length_valid = length_store || !layout->in_code_cache(cpu.rip);
   uint64_t klass_word = length_store ? found.object + layout->klass_offset : access->address;
   Resolution made = resolver->note_header_store(klass_word, length_store ? 4 : access->size, length_valid);
   if (made.kind == Resolution::kObject) {
     found = made;
     access->kind = RecordKind::kKlassStore;
-    if (layout->collector == Collector::kShenandoah) thread->hints.evacuated = in_code_cache(cpu.rip) ? 0 : made.object;
+    if (layout->collector == Collector::kShenandoah) thread->hints.evacuated = layout->in_code_cache(cpu.rip) ? 0 : made.object;
   } else if (length_store) {
     access->kind = RecordKind::kKlassStore;
   }

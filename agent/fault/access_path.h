@@ -93,7 +93,6 @@ class AccessPath {
                   Op op, uint64_t t_ns);
   void record_unknown(ThreadState* thread, const CpuState& cpu, CachedInstruction* row, const Fault& fault);
   uint64_t vm_caller(uint64_t pc, const CpuState& cpu) const;
-  bool in_code_cache(uint64_t pc) const { return pc - layout->code_low < layout->code_high - layout->code_low; }
 
   friend struct StringContext;
 };

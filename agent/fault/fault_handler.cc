@@ -12,6 +12,7 @@
 #include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
+#include "agent/fault/context.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/java_thread.h"
 #include "agent/fault/page_windows.h"
@@ -40,24 +41,6 @@ volatile bool g_self_test_seen;
 
 // Initial-exec: no allocation on first use.
 __thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
-
-// ucontext's registers in ModRM order.
-constexpr int kGregs[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                            REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-
-void read_context(const ucontext_t* uc, CpuState* cpu) {
-  for (int i = 0; i < 16; ++i) cpu->gpr[i] = static_cast<uint64_t>(uc->uc_mcontext.gregs[kGregs[i]]);
-  cpu->rip = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
-  cpu->rflags = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_EFL]);
-  asm("mov %%fs:0, %0" : "=r"(cpu->fs_base));  // the x86-64 TLS ABI keeps it there
-  cpu->fpstate = uc->uc_mcontext.fpregs;
-}
-
-void write_context(const CpuState& cpu, ucontext_t* uc) {
-  for (int i = 0; i < 16; ++i) uc->uc_mcontext.gregs[kGregs[i]] = static_cast<greg_t>(cpu.gpr[i]);
-  uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(cpu.rip);
-  uc->uc_mcontext.gregs[REG_EFL] = static_cast<greg_t>(cpu.rflags);
-}
 
 bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "agent/base/counters.h"
+#include "agent/base/hash.h"
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/x86/decode.h"
 #include "agent/x86/displace.h"
@@ -16,27 +18,12 @@ namespace {
 
 constexpr uint8_t kMaxInstruction = 15;
 
-uint64_t mix(uint64_t pc) {
-  uint64_t key = pc * 0x9e3779b97f4a7c15ull;
-  return key ^ (key >> 32);
-}
-
-void* reserve(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-// Bytes at pc, up to the end of what can be read.
-uint8_t fetch(uint64_t pc, uint8_t* to, uint8_t most) {
-  return static_cast<uint8_t>(most - classaccess_safe_copy(to, reinterpret_cast<const void*>(pc), most));
-}
-
 }  // namespace
 
 bool InstructionCache::create() {
   static_assert(kMaxDisplaced <= kCopyBytes);
-  slots_ = static_cast<std::atomic<uint32_t>*>(reserve(kSlots * sizeof(*slots_)));
-  copy_rows_ = static_cast<std::atomic<uint32_t>*>(reserve(kRows * sizeof(*copy_rows_)));
+  slots_ = reserve_array<std::atomic<uint32_t>>(kSlots);
+  copy_rows_ = reserve_array<std::atomic<uint32_t>>(kRows);
   if (slots_ == nullptr || copy_rows_ == nullptr || !rows_.create(kRows)) return false;
   constexpr size_t kBytes = static_cast<size_t>(kRows) * kCopyBytes;
   constexpr unsigned kCloexec = 1;  // MFD_CLOEXEC
@@ -63,13 +50,13 @@ void InstructionCache::destroy() {
 
 void InstructionCache::fill(CachedInstruction* row, uint64_t pc) {
   uint8_t code[kMaxInstruction];
-  uint8_t available = fetch(pc, code, kMaxInstruction);
+  auto available = static_cast<uint8_t>(safe_copy_prefix(code, pc, kMaxInstruction));
   row->pc = pc;
   if (decode(code, available, &row->instruction)) {
     row->fetched = row->instruction.length;
     if (row->instruction.writes_flags_only) {
       uint8_t next[48];
-      uint8_t got = fetch(pc + row->fetched, next, sizeof(next));
+      size_t got = safe_copy_prefix(next, pc + row->fetched, sizeof(next));
       row->flags_dead = flags_are_dead_after(next, got);
     }
   } else {
@@ -81,7 +68,7 @@ void InstructionCache::fill(CachedInstruction* row, uint64_t pc) {
 }
 
 CachedInstruction* InstructionCache::lookup(uint64_t pc, CachedInstruction* fallback) {
-  uint64_t hash = mix(pc);
+  uint64_t hash = hash_address(pc);
   for (uint32_t probe = 0; probe < kSlots; ++probe) {
     std::atomic<uint32_t>& slot = slots_[(hash + probe) % kSlots];
     uint32_t id = slot.load(std::memory_order_acquire);

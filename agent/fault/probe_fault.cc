@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/base/counters.h"
+#include "agent/fault/context.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/instruction_cache.h"
 #include "agent/probe/probe_sites.h"
@@ -15,8 +16,6 @@
 namespace classaccess {
 namespace {
 
-constexpr int kGregs[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                            REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 // HotSpot takes a fault below it for an implicit null check and looks at no code.
 constexpr uint64_t kNullPages = 65536;
 // A site that meets so many addresses outside the heap is better off without a probe.
@@ -26,7 +25,7 @@ void set_rip(ucontext_t* uc, uint64_t rip) { uc->uc_mcontext.gregs[REG_RIP] = st
 
 uint64_t operand_address(const Probe& probe, const ucontext_t* uc) {
   CpuState cpu;
-  for (int i = 0; i < 16; ++i) cpu.gpr[i] = static_cast<uint64_t>(uc->uc_mcontext.gregs[kGregs[i]]);
+  read_context(uc, &cpu);
   cpu.rip = probe.pc;
   return effective_address(*probe.instruction, cpu);
 }

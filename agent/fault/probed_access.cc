@@ -8,6 +8,7 @@
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/fault/virtual_threads.h"
 #ifdef CLASSACCESS_VERIFY
@@ -38,23 +39,6 @@ uint64_t klass_word_of(const VmLayout& layout, uint64_t object) {
   return load_twin<uint64_t>(layout, object + layout.klass_offset);
 }
 
-void count_trap(LayResult why) {
-  switch (why) {
-    case LayResult::kLaid:
-    case LayResult::kBusy: break;  // taken back: see probes_outside
-    case LayResult::kUnfit: count(g_counters.traps_unfit); break;
-    case LayResult::kImmediate: count(g_counters.traps_immediate); break;
-    case LayResult::kSuccessor: count(g_counters.traps_successor); break;
-    case LayResult::kNoRoom: count(g_counters.traps_no_room); break;
-    case LayResult::kBytesChanged: count(g_counters.traps_bytes_changed); break;
-  }
-}
-
-void* reserve(uint64_t bytes, int protection) {
-  void* memory = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
 }  // namespace
 
 // A record, with what the CPU's registers were as far as the resolver asks.
@@ -74,13 +58,13 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
   const VmLayout& layout = *path->layout;
   header_bytes_ = layout.compact_headers ? 8 : layout.klass_offset + (layout.compressed_class_pointers ? 4u : 8u);
   whole_heap_ = g_armed.limit_low() == 0 && g_armed.limit_high() == ~0ull && !path->part_of_heap;
-  void* buffers = reserve(kStride * ThreadPool::kCapacity, PROT_NONE);
-  void* slots = reserve(sizeof(CountSlot) * ProbeBuffer::kSlots * ThreadPool::kCapacity, PROT_READ | PROT_WRITE);
-  void* discard = reserve(kStride, PROT_NONE);
+  void* buffers = reserve_memory(kStride * ThreadPool::kCapacity, PROT_NONE);
+  auto* slots = reserve_array<CountSlot>(static_cast<size_t>(ProbeBuffer::kSlots) * ThreadPool::kCapacity);
+  void* discard = reserve_memory(kStride, PROT_NONE);
   if (buffers == nullptr || slots == nullptr || discard == nullptr) return false;
   if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
   buffers_ = reinterpret_cast<uint64_t>(buffers);
-  slots_ = static_cast<CountSlot*>(slots);
+  slots_ = slots;
   discard_ = reinterpret_cast<uint64_t>(discard);
   return true;
 }
@@ -141,9 +125,11 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
 void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   if (!enabled() || row->id == 0) return;
   const VmLayout& layout = *path_->layout;
-  if (row->pc - layout.code_low >= layout.code_high - layout.code_low) return count(g_counters.traps_native);
+  if (!layout.in_code_cache(row->pc)) return count(g_counters.traps_native);
   if (row->no_probe.load(std::memory_order_relaxed)) {
-    return count_trap(static_cast<LayResult>(row->why_not.load(std::memory_order_relaxed)));
+    const Refusal* refusal = refusal_of(static_cast<LayResult>(row->why_not.load(std::memory_order_relaxed)));
+    if (refusal != nullptr) count(refusal->traps);  // null: taken back, see probes_outside
+    return;
   }
   if (row->traps.fetch_add(1, std::memory_order_relaxed) + 1 < kTrapsBeforeProbe) return;
   // Single rows want the value that was moved: only a trap sees it.
@@ -152,7 +138,7 @@ void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   request.pc = row->pc;
   request.instruction = &row->instruction;
   request.owner = row;
-  request.interpreted = row->pc - layout.interpreter_low < layout.interpreter_high - layout.interpreter_low;
+  request.interpreted = layout.in_interpreter(row->pc);
   if (!request.interpreted) request.site_id = path_->site_of(row, cpu);
   // They run in native state, during pauses too: what they record may be old when it is looked at.
   const SiteInfo& site = path_->sites->row(request.site_id);

@@ -1,9 +1,9 @@
 #include "agent/fault/site_table.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "agent/base/counters.h"
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 namespace {
@@ -17,11 +17,8 @@ uint64_t mix(uint64_t key) {
 }  // namespace
 
 bool SiteTable::create() {
-  void* memory = mmap(nullptr, kSlots * sizeof(*slots_), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  slots_ = static_cast<std::atomic<uint32_t>*>(memory);
-  return rows_.create(kSlots / 2);
+  slots_ = reserve_array<std::atomic<uint32_t>>(kSlots);
+  return slots_ != nullptr && rows_.create(kSlots / 2);
 }
 
 uint32_t SiteTable::find_or_add(uint64_t pc, const CodeSite& code, const uint8_t* bytes, uint8_t length,

@@ -1,20 +1,16 @@
 #include "agent/fault/thread_pool.h"
 
-#include <sys/mman.h>
-
 #include <new>
 
 #include "agent/base/clock.h"
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 
 bool ThreadPool::create() {
   // Zero pages are valid free states: phase kFree is 0, and claim() sets the rest.
-  void* memory = mmap(nullptr, sizeof(ThreadState) * kCapacity, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  states_ = static_cast<ThreadState*>(memory);
-  return true;
+  states_ = reserve_array<ThreadState>(kCapacity);
+  return states_ != nullptr;
 }
 
 ThreadState* ThreadPool::claim(int32_t tid) {

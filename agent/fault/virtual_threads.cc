@@ -1,12 +1,12 @@
 #include "agent/fault/virtual_threads.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include <new>
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/heap/class_pattern.h"
@@ -66,11 +66,8 @@ bool VirtualThreads::create(const VmLayout* layout, ThreadPool* threads, const s
   threads_ = threads;
   globs_ = globs;
   glob_count_ = glob_count;
-  void* memory = mmap(nullptr, sizeof(std::atomic<uint32_t>) * kSlots, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  slots_ = static_cast<std::atomic<uint32_t>*>(memory);
-  return rows_.create(kCapacity);
+  slots_ = reserve_array<std::atomic<uint32_t>>(kSlots);
+  return slots_ != nullptr && rows_.create(kCapacity);
 }
 
 bool VirtualThreads::wants(std::string_view name) const {

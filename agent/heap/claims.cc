@@ -2,16 +2,16 @@
 
 #include <sys/mman.h>
 
+#include "agent/base/reserve.h"
+
 namespace classaccess {
 
 Claims g_claims;
 VerifyCounters g_verify_counters;
 
 bool Claims::create(uint64_t heap_low, uint64_t heap_high) {
-  size_t bytes = (heap_high - heap_low) / 8 * sizeof(Claim);
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  claims_ = static_cast<Claim*>(memory);
+  claims_ = reserve_array<Claim>((heap_high - heap_low) / 8);
+  if (claims_ == nullptr) return false;
   low_ = heap_low;
   high_ = heap_high;
   return true;

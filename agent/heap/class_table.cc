@@ -1,10 +1,9 @@
 #include "agent/heap/class_table.h"
 
-#include <sys/mman.h>
-
 #include <string_view>
 
 #include "agent/base/counters.h"
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/heap/metadata.h"
 #include "agent/heap/object_header.h"
@@ -32,11 +31,8 @@ bool ClassTable::create(const ClassPatterns* patterns, const VmLayout* layout) {
   patterns_ = patterns;
   layout_ = layout;
   for (size_t i = 0; i < patterns->count(); ++i) wants_supers_ |= patterns->at(i).subclasses;
-  void* memory =
-      mmap(nullptr, sizeof(Slot) * kSlots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  slots_ = static_cast<Slot*>(memory);
-  return rows_.create(kMaxClasses) && names_.create(kNameBytes);
+  slots_ = reserve_array<Slot>(kSlots);
+  return slots_ != nullptr && rows_.create(kMaxClasses) && names_.create(kNameBytes);
 }
 
 ClassInfo* ClassTable::find(uint64_t klass) {

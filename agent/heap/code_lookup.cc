@@ -1,9 +1,8 @@
 #include "agent/heap/code_lookup.h"
 
-#include <sys/mman.h>
-
 #include <string_view>
 
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/heap/metadata.h"
 #include "agent/heap/unsigned5.h"
@@ -32,23 +31,20 @@ constexpr uint8_t kOriginal[] = {
 bool CodeLookup::create(MethodTable* methods, const VmLayout* layout) {
   methods_ = methods;
   layout_ = layout;
-  void* memory = mmap(nullptr, sizeof(std::atomic<const char*>) * kMaxNames, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  known_names_ = static_cast<std::atomic<const char*>*>(memory);
-  return names_.create(kMaxNames * (kMaxStubName + 8));
+  known_names_ = reserve_array<std::atomic<const char*>>(kMaxNames);
+  return known_names_ != nullptr && names_.create(kMaxNames * (kMaxStubName + 8));
 }
 
 CodeSite CodeLookup::lookup(uint64_t pc, uint64_t rbp, uint64_t r13) {
   CodeSite site;
   const VmLayout& l = *layout_;
-  if (pc >= l.interpreter_low && pc < l.interpreter_high) {
+  if (l.in_interpreter(pc)) {
     interpreted(rbp, r13, &site);
-  } else if (pc >= l.code_low && pc < l.code_high) {
+  } else if (l.in_code_cache(pc)) {
     site.kind = SiteKind::kStub;
     site.stub_name = "unknown";
     if (uint64_t blob = find_blob(pc)) in_blob(blob, pc, &site);
-  } else if (pc >= l.libjvm_text_low && pc < l.libjvm_text_high) {
+  } else if (l.in_libjvm(pc)) {
     site.kind = SiteKind::kVm;
   }
   return site;

@@ -1,8 +1,7 @@
 #include "agent/heap/method_table.h"
 
-#include <sys/mman.h>
-
 #include "agent/base/counters.h"
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/heap/line_table.h"
 #include "agent/heap/metadata.h"
@@ -19,11 +18,8 @@ constexpr uint32_t kMaxLineTable = 64u << 10;
 bool MethodTable::create(ClassTable* classes, const VmLayout* layout) {
   classes_ = classes;
   layout_ = layout;
-  void* memory =
-      mmap(nullptr, sizeof(Slot) * kSlots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  slots_ = static_cast<Slot*>(memory);
-  return rows_.create(kMaxMethods) && names_.create(kNameBytes);
+  slots_ = reserve_array<Slot>(kSlots);
+  return slots_ != nullptr && rows_.create(kMaxMethods) && names_.create(kNameBytes);
 }
 
 MethodInfo* MethodTable::find(uint64_t method) {

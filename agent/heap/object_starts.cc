@@ -1,14 +1,9 @@
 #include "agent/heap/object_starts.h"
 
-#include <sys/mman.h>
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 namespace {
-
-std::atomic<uint64_t>* reserve_words(uint64_t count) {
-  void* memory = mmap(nullptr, count * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<std::atomic<uint64_t>*>(memory);
-}
 
 // Bits [from, to] of a word.
 uint64_t bits_between(uint64_t from, uint64_t to) { return (~0ull << from) & (~0ull >> (63 - to)); }
@@ -20,7 +15,7 @@ bool ObjectStarts::create(uint64_t low, uint64_t high) {
   high_ = (high + 511) & ~511ull;
   uint64_t words = (high_ - low_) / 512;
   for (auto*& level : level_) {
-    level = reserve_words(words + 1);
+    level = reserve_array<std::atomic<uint64_t>>(words + 1);
     if (level == nullptr) return false;
     words = words / 64 + 1;
   }

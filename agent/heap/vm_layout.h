@@ -130,6 +130,10 @@ struct VmLayout {
   // --- heap and twin ---
   uint64_t heap_low = 0, heap_high = 0;  // CollectedHeap::_reserved
   int64_t twin_distance = 0;             // twin address - heap address
+
+  bool in_code_cache(uint64_t pc) const { return pc - code_low < code_high - code_low; }
+  bool in_interpreter(uint64_t pc) const { return pc - interpreter_low < interpreter_high - interpreter_low; }
+  bool in_libjvm(uint64_t pc) const { return pc - libjvm_text_low < libjvm_text_high - libjvm_text_low; }
 };
 
 }  // namespace classaccess

@@ -1,11 +1,11 @@
 #include "agent/jvmti/heap_tracker.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
+#include "agent/base/reserve.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/jvmti/heap_verify.h"
 #endif
@@ -17,16 +17,10 @@ namespace {
 
 using Kind = HeapSpace::Kind;
 
-HeapSpace* reserve_spaces(size_t count) {
-  void* memory = mmap(nullptr, count * sizeof(HeapSpace), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<HeapSpace*>(memory);
-}
-
 }  // namespace
 
 void HeapTracker::read(Snapshot* snapshot) {
-  if (snapshot->spaces == nullptr) snapshot->spaces = reserve_spaces(kMaxSpaces);
+  if (snapshot->spaces == nullptr) snapshot->spaces = reserve_array<HeapSpace>(kMaxSpaces);
   snapshot->count = snapshot->spaces != nullptr ? regions_->read_spaces(snapshot->spaces, kMaxSpaces) : 0;
 }
 

@@ -2,13 +2,10 @@
 
 #include <sys/mman.h>
 
+#include "agent/base/reserve.h"
+
 namespace classaccess {
 namespace {
-
-void* reserve(uint64_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
 
 constexpr uint64_t kSmallWindow = 1 << 21;
 
@@ -33,9 +30,9 @@ bool CodeRoom::create(uint64_t low_begin, uint64_t low_end, uint64_t high_begin,
   run(low_begin, low_bytes, 0);
   run(high_begin, high_bytes, low_bytes);
   if (!ok) return false;
-  page_used_ = static_cast<uint16_t*>(reserve(total / kPage * sizeof(*page_used_)));
-  block_page_ = static_cast<uint16_t*>(reserve((total / kBlock + 1) * sizeof(*block_page_)));
-  ids_ = static_cast<std::atomic<uint32_t>*>(reserve(total / kGranule * sizeof(*ids_)));
+  page_used_ = reserve_array<uint16_t>(total / kPage);
+  block_page_ = reserve_array<uint16_t>(total / kBlock + 1);
+  ids_ = reserve_array<std::atomic<uint32_t>>(total / kGranule);
   if (page_used_ == nullptr || block_page_ == nullptr || ids_ == nullptr) return false;
   low_ = {low_begin, low_bytes, 0};
   high_ = {high_begin, high_bytes, low_bytes};
@@ -90,7 +87,6 @@ uint64_t CodeRoom::in_page(uint64_t page, const Window& window) {
     } else {
       page_used_[index] = static_cast<uint16_t>(behind - page);
     }
-    bytes_used_ += window.bytes;
     return at;
   }
   return 0;

@@ -39,9 +39,7 @@ class CodeRoom {
   void set_id(uint64_t address, uint32_t bytes, uint32_t id);
   uint32_t id_at(uint64_t pc) const;
 
-  uint64_t bytes_used() const { return bytes_used_; }
-
-  static constexpr uint32_t kMaxCode = 256;
+  static constexpr uint32_t kMaxCode = 256;  // kMaxProbeCode
 
  private:
   static constexpr uint64_t kPage = 4096;
@@ -70,7 +68,6 @@ class CodeRoom {
   uint16_t* page_used_ = nullptr;        // bytes taken from each page's start
   uint16_t* block_page_ = nullptr;       // first page of each block that is worth a look
   std::atomic<uint32_t>* ids_ = nullptr;  // a granule each
-  uint64_t bytes_used_ = 0;
 };
 
 }  // namespace classaccess

@@ -1,9 +1,10 @@
 #include "agent/probe/probe_sites.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "agent/base/counters.h"
+#include "agent/base/hash.h"
+#include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
 #include "agent/probe/code_patch.h"
 #include "agent/probe/probe_thread.h"
@@ -20,45 +21,40 @@ constexpr size_t kJumpBytes = 5;
 // Prefixes that a jump ignores: ES, and REX.W, which must stand next to it.
 constexpr uint8_t kPadding[] = {0x26, 0x48};
 
-uint64_t mix(uint64_t pc) {
-  uint64_t key = pc * 0x9e3779b97f4a7c15ull;
-  return key ^ (key >> 32);
-}
+}  // namespace
 
-void count_refusal(LayResult why) {
+const Refusal* refusal_of(LayResult why) {
+  static constexpr Refusal kUnfit{g_counters.sites_unfit, g_counters.traps_unfit};
+  static constexpr Refusal kImmediate{g_counters.sites_immediate, g_counters.traps_immediate};
+  static constexpr Refusal kSuccessor{g_counters.sites_successor, g_counters.traps_successor};
+  static constexpr Refusal kNoRoom{g_counters.sites_no_room, g_counters.traps_no_room};
+  static constexpr Refusal kBytesChanged{g_counters.sites_bytes_changed, g_counters.traps_bytes_changed};
   switch (why) {
     case LayResult::kLaid:
     case LayResult::kBusy: break;
-    case LayResult::kUnfit: count(g_counters.sites_unfit); break;
-    case LayResult::kImmediate: count(g_counters.sites_immediate); break;
-    case LayResult::kSuccessor: count(g_counters.sites_successor); break;
-    case LayResult::kNoRoom: count(g_counters.sites_no_room); break;
-    case LayResult::kBytesChanged: count(g_counters.sites_bytes_changed); break;
+    case LayResult::kUnfit: return &kUnfit;
+    case LayResult::kImmediate: return &kImmediate;
+    case LayResult::kSuccessor: return &kSuccessor;
+    case LayResult::kNoRoom: return &kNoRoom;
+    case LayResult::kBytesChanged: return &kBytesChanged;
   }
+  return nullptr;
 }
-
-// Bytes at pc as far as they can be read.
-size_t fetch(uint64_t pc, uint8_t* to, size_t most) {
-  return most - classaccess_safe_copy(to, reinterpret_cast<const void*>(pc), most);
-}
-
-}  // namespace
 
 bool ProbeSites::create(const OopRange& oops) {
   oops_ = oops;
   thread_offset_ = probe_thread_offset();
   if (!probes_.create(kProbes) || !sites_.create(kSites)) return false;
-  void* memory = mmap(nullptr, kSlots * sizeof(*table_), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
+  auto* table = reserve_array<std::atomic<uint32_t>>(kSlots);
+  if (table == nullptr) return false;
   CodePatch::init();
-  table_ = static_cast<std::atomic<uint32_t>*>(memory);
+  table_ = table;
   return true;
 }
 
 ProbeSites::Site* ProbeSites::find(uint64_t pc) const {
   if (table_ == nullptr) return nullptr;
-  uint64_t hash = mix(pc);
+  uint64_t hash = hash_address(pc);
   for (uint32_t i = 0; i < kSlots; ++i) {
     uint32_t id = table_[(hash + i) % kSlots].load(std::memory_order_acquire);
     if (id == 0) return nullptr;
@@ -75,7 +71,7 @@ ProbeSites::Site* ProbeSites::find_or_add(uint64_t pc) {
   if (id == 0) return nullptr;
   Site* site = &sites_.row(id);
   site->pc.store(pc, std::memory_order_relaxed);
-  uint64_t hash = mix(pc);
+  uint64_t hash = hash_address(pc);
   for (uint32_t i = 0;; ++i) {
     std::atomic<uint32_t>& slot = table_[(hash + i) % kSlots];
     if (slot.load(std::memory_order_relaxed) != 0) continue;
@@ -88,7 +84,7 @@ ProbeSites::Site* ProbeSites::find_or_add(uint64_t pc) {
 bool ProbeSites::in_force(const Site& site) const {
   if (site.probe.load(std::memory_order_acquire) == 0) return false;
   uint8_t now[kMaxJump];
-  return fetch(site.pc.load(std::memory_order_relaxed), now, site.patch_length) == site.patch_length &&
+  return safe_copy_prefix(now, site.pc.load(std::memory_order_relaxed), site.patch_length) == site.patch_length &&
          memcmp(now, site.jump, site.patch_length) == 0;
 }
 
@@ -154,7 +150,7 @@ LayResult ProbeSites::shape_of(const Site& site, size_t jump_length, JumpShape* 
   // At least one byte of the displacement is ours.
   if (shared > 3) return LayResult::kNoRoom;
   uint8_t behind[kMaxJump + 15] = {};
-  size_t got = fetch(pc + in.length, behind, sizeof(behind));
+  size_t got = safe_copy_prefix(behind, pc + in.length, sizeof(behind));
   if (got < shared) return LayResult::kSuccessor;
   // Instructions behind the site; those that are sites themselves have our bytes.
   for (size_t at = 0; at < shared;) {
@@ -223,7 +219,6 @@ uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, uint6
   probe.owner = site.request.owner;
   probe.site_id = site.request.site_id;
   probe.older = site.last_probe;
-  probe.ready.store(true, std::memory_order_release);
   room_.set_id(at, static_cast<uint32_t>(bytes), id);
   return id;
 }
@@ -263,7 +258,7 @@ LayResult ProbeSites::lay_site(Site* site) {
   const Instruction& in = *site->request.instruction;
   const uint64_t pc = site->pc.load(std::memory_order_relaxed);
   uint8_t now[15];
-  if (fetch(pc, now, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
+  if (safe_copy_prefix(now, pc, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
   LayResult result = LayResult::kLaid;
   uint32_t id = find_probe(site, &result);
   if (id == 0) return result;
@@ -278,13 +273,23 @@ LayResult ProbeSites::lay_site(Site* site) {
   return LayResult::kLaid;
 }
 
+// Those that take_back_dependents took, the nearest first.
+void ProbeSites::lay_again(Site* const* taken, int count) {
+  for (int i = count - 1; i >= 0; --i) {
+    // No core may still hold the neighbour's old bytes.
+    CodePatch::serialise_cores();
+    LayResult result = lay_site(taken[i]);
+    classaccess::count(result == LayResult::kLaid ? g_counters.probes_relaid : refusal_of(result)->sites);
+  }
+}
+
 LayResult ProbeSites::lay(const Request& request) {
   const Instruction& in = *request.instruction;
   LayResult result = LayResult::kLaid;
   if (!can_probe(in)) result = LayResult::kUnfit;
   if (result == LayResult::kLaid && may_be_oop(in)) result = LayResult::kImmediate;
   if (result != LayResult::kLaid) {
-    count_refusal(result);
+    count(refusal_of(result)->sites);
     return result;
   }
   if (lock_.test_and_set(std::memory_order_acquire)) return LayResult::kBusy;
@@ -298,23 +303,13 @@ LayResult ProbeSites::lay(const Request& request) {
     int count = 0;
     bool ready = take_back_dependents(site, taken, &count);
     result = ready ? lay_site(site) : LayResult::kSuccessor;
-    // No core may still hold their neighbour's old bytes.
-    if (count > 0) CodePatch::serialise_cores();
-    for (int i = count - 1; i >= 0; --i) {
-      LayResult again = lay_site(taken[i]);
-      if (again == LayResult::kLaid) {
-        classaccess::count(g_counters.probes_relaid);
-        if (i > 0) CodePatch::serialise_cores();
-      } else {
-        count_refusal(again);
-      }
-    }
+    lay_again(taken, count);
   }
   lock_.clear(std::memory_order_release);
   if (result == LayResult::kLaid) {
     count(g_counters.probes_laid);
   } else {
-    count_refusal(result);
+    count(refusal_of(result)->sites);
   }
   return result;
 }
@@ -327,10 +322,7 @@ bool ProbeSites::take_back(uint64_t pc) {
     Site* taken[kMaxDependents];
     int count = 0;
     if (take_back_dependents(site, taken, &count)) restore(site);
-    if (count > 0) CodePatch::serialise_cores();
-    for (int i = count - 1; i >= 0; --i) {
-      if (lay_site(taken[i]) == LayResult::kLaid) classaccess::count(g_counters.probes_relaid);
-    }
+    lay_again(taken, count);
   }
   lock_.clear(std::memory_order_release);
   return true;

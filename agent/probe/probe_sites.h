@@ -5,8 +5,8 @@
 // LiteInst, PLDI 2017; E9Patch, PLDI 2020). Such shared bytes must not change while the
 // jump stands: they belong to no immediate, call or jump displacement that HotSpot may
 // rewrite. If no free address has the displacement that they make, a prefix before the jump
-// shifts it to other bytes. A site whose bytes are shared is patched only after the jumps before it are
-// taken back; they are laid again with its new bytes.
+// shifts it to other bytes. A site whose bytes are shared is patched only after the jumps
+// before it are taken back; they are laid again with its new bytes.
 //
 // Context: lay, take_back: signal handler, under a lock that is tried, never waited for.
 // The rest: any handler, no lock. Probes are never freed: a thread may be inside.
@@ -22,9 +22,8 @@
 
 namespace classaccess {
 
-// A row per probe; constant once `ready`.
+// A row per probe; constant once CodeRoom knows its code by the id.
 struct Probe {
-  std::atomic<bool> ready{false};
   bool interpreted = false;
   ProbeShape shape;
   uint64_t pc = 0;     // of the site
@@ -46,6 +45,14 @@ enum class LayResult : uint8_t {
   kNoRoom,        // no free address with the displacement that is needed
   kBytesChanged,  // the code is not what was decoded any more, or patching is refused
 };
+
+// Counters of a reason not to probe: of its sites, and of the traps there.
+struct Refusal {
+  std::atomic<uint64_t>& sites;
+  std::atomic<uint64_t>& traps;
+};
+// Null for kLaid and kBusy.
+const Refusal* refusal_of(LayResult why);
 
 // What the instruction's immediate may not be: an oop that the collector rewrites.
 struct OopRange {
@@ -81,7 +88,6 @@ class ProbeSites {
     return id != 0 ? &probes_.row(id) : nullptr;
   }
   Probe& row(uint32_t id) { return probes_.row(id); }
-  uint32_t end() const { return probes_.end(); }
 
   // True if our jump, or the int3 of a patch under way, is or was at `pc`.
   bool knows(uint64_t pc) const;
@@ -111,6 +117,7 @@ class ProbeSites {
   Site* find_or_add(uint64_t pc);
   bool in_force(const Site& site) const;
   LayResult lay_site(Site* site);
+  void lay_again(Site* const* taken, int count);
   uint32_t find_probe(Site* site, LayResult* why);
   uint32_t make_probe(const Site& site, const JumpShape& shape, uint64_t jump_end, LayResult* why);
   uint32_t older_probe(const Site& site, const JumpShape& shape, uint64_t jump_end) const;

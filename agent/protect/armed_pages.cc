@@ -1,6 +1,6 @@
 #include "agent/protect/armed_pages.h"
 
-#include <sys/mman.h>
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 
@@ -9,9 +9,8 @@ ArmedPages g_committed;
 
 bool ArmedPages::create(uint64_t low, uint64_t high) {
   uint64_t words = ((high - low) / kPageBytes + 63) / 64 + 1;
-  void* memory = mmap(nullptr, words * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  bits_ = static_cast<std::atomic<uint64_t>*>(memory);
+  bits_ = reserve_array<std::atomic<uint64_t>>(words);
+  if (bits_ == nullptr) return false;
   low_ = low;
   high_ = high;
   return true;

@@ -1,0 +1,24 @@
+// Address space for tables that are used as they fill: zeroed, its memory taken page by page
+// at the first touch, never given back.
+// Context: start-up; not in a signal handler.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+
+namespace classaccess {
+
+// Null if the kernel refuses (ulimit -v).
+inline void* reserve_memory(size_t bytes, int protection = PROT_READ | PROT_WRITE) {
+  void* memory = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+// The same for `count` of T, for which zero bytes must be a valid value.
+template <typename T>
+T* reserve_array(size_t count) {
+  return static_cast<T*>(reserve_memory(count * sizeof(T)));
+}
+
+}  // namespace classaccess
