@@ -143,9 +143,7 @@ void trap(siginfo_t* info, ucontext_t* uc, CachedInstruction* row = nullptr) {
     verdict = g_access->perform_row(nullptr, &cpu, row, fault);
     if (verdict == Verdict::kStep) cpu.rip = copy;
   } else if (thread != nullptr && g_probed.enabled()) {
-    // What its probes recorded came before.
-    DrainScope scope(&thread->probes, true);
-    if (scope.first()) g_probed.drain(thread);
+    CaughtUp before(thread);
     verdict = perform(thread, &cpu, fault);
   } else {
     verdict = perform(thread, &cpu, fault);

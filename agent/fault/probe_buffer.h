@@ -39,6 +39,7 @@ struct ProbeBuffer {
   std::atomic<const uint64_t*> cursor{nullptr};  // the owner's; null: it has none
   CountSlot* slots = nullptr;
   bool counted = false;              // some slot has a count
+  bool mounted = false;              // a virtual thread runs on the owner (JVMTI events)
   uint32_t virtual_id = 0;           // whose records these are: VirtualThreads, 0: the thread's own
   bool muted = false;                // `threads=` does not want him
   std::atomic<uint64_t> holder{0};   // drain lock: address of the holder's ProbeThread

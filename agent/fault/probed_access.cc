@@ -83,7 +83,7 @@ void ProbedAccess::attach(ThreadState* thread) {
   buffer.drained.store(buffer.begin, std::memory_order_relaxed);
   t_probe.cursor = buffer.begin;
   buffer.cursor.store(&t_probe.cursor, std::memory_order_release);
-  belong_to(thread, path_->virtual_threads != nullptr ? path_->virtual_threads->current(thread) : 0);
+  buffer.mounted = path_->virtual_threads != nullptr && path_->virtual_threads->current(thread) != 0;
 }
 
 void ProbedAccess::forget_this_thread() { t_probe.cursor = g_probed.discard_; }
@@ -103,10 +103,13 @@ void ProbedAccess::mounted(ThreadState* thread, bool now) {
   DrainScope scope(&thread->probes, true);
   drain(thread);
   flush(thread);
-  belong_to(thread, now && path_->virtual_threads != nullptr ? path_->virtual_threads->current(thread) : 0);
+  thread->probes.mounted = now && path_->virtual_threads != nullptr;
 }
 
-void ProbedAccess::belong_to(ThreadState* thread, uint32_t id) {
+// Asked when there are records, not at each mount: a virtual thread has its row from its first
+// access on, and the name that it has then. It stays mounted while the drain lock is held.
+void ProbedAccess::find_owner(ThreadState* thread) {
+  const uint32_t id = thread->probes.mounted ? path_->virtual_threads->current(thread) : 0;
   thread->probes.virtual_id = id;
   thread->probes.muted = id != 0 ? !path_->virtual_threads->row(id).recorded
                                  : thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kVirtualOnly;
@@ -165,6 +168,7 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
   std::atomic_thread_fence(std::memory_order_acquire);
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
   if (end - buffer.begin > ProbeBuffer::kBytes || at >= end) return;
+  find_owner(thread);
   const uint64_t t_ns = monotonic_ns();
   while (at < end) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);

@@ -60,7 +60,7 @@ class ProbedAccess {
   bool hit(const CountSlot& slot, const Item& item, uint64_t* extent) const;
   void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
                const ClassInfo* info, bool mirror);
-  void belong_to(ThreadState* thread, uint32_t virtual_id);
+  void find_owner(ThreadState* thread);
   void hand_on(ThreadState* thread, CountSlot* slot);
 
   AccessPath* path_ = nullptr;
@@ -73,5 +73,17 @@ class ProbedAccess {
 };
 
 extern ProbedAccess g_probed;
+
+// While it lives the calling thread may record accesses of its own: the thread's drain lock is
+// held, and what its probes recorded came before.
+class CaughtUp {
+ public:
+  explicit CaughtUp(ThreadState* thread) : scope_(&thread->probes, true) {
+    if (scope_.first()) g_probed.drain(thread);
+  }
+
+ private:
+  DrainScope scope_;
+};
 
 }  // namespace classaccess

@@ -5,7 +5,8 @@
 // that runs on the carrier, the VM sets it at each mount and unmount, and Thread.tid tells
 // threads apart for good while collections move the objects. A virtual thread gets its row
 // at its first recorded access.
-// Context: current(): signal handler or callback of the carrier; rows: writer thread.
+// Context: current(): the carrier's signal handler or callback, or whoever holds its drain lock
+// while it is mounted; rows: writer thread.
 // Source: share/runtime/javaThread.hpp, java.base/java/lang/Thread.java, String.java.
 #pragma once
 
@@ -38,7 +39,7 @@ class VirtualThreads {
   // signal handler. False if the kernel refuses the memory.
   bool create(const VmLayout* layout, ThreadPool* threads, const std::string_view* globs, size_t glob_count);
 
-  // Row of the virtual thread that `thread`, the calling one, runs; 0: none, it is itself.
+  // Row of the virtual thread that `thread` runs; 0: none, it is itself.
   // Also 0, counted, if there is no room for another.
   uint32_t current(ThreadState* thread);
 

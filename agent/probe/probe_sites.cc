@@ -258,7 +258,9 @@ LayResult ProbeSites::lay_site(Site* site) {
   const Instruction& in = *site->request.instruction;
   const uint64_t pc = site->pc.load(std::memory_order_relaxed);
   uint8_t now[15];
-  if (safe_copy_prefix(now, pc, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) return LayResult::kBytesChanged;
+  if (safe_copy_prefix(now, pc, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) {
+    return LayResult::kBytesChanged;
+  }
   LayResult result = LayResult::kLaid;
   uint32_t id = find_probe(site, &result);
   if (id == 0) return result;

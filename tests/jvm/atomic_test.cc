@@ -69,7 +69,9 @@ class Atomic : public JavaTest, public ::testing::WithParamInterface<AtomicMode>
       long wrong = -1, done = 0;
       ASSERT_EQ(std::sscanf(line.c_str(), "%63s wrong=%ld done=%ld", name, &wrong, &done), 3) << line;
       EXPECT_GT(done, 0) << line;
-      if (std::string(name).rfind("plain.", 0) != 0) EXPECT_EQ(wrong, 0) << line;
+      if (std::string(name).rfind("plain.", 0) != 0) {
+        EXPECT_EQ(wrong, 0) << line;
+      }
     }
     Database db(db_path, true);
     ASSERT_TRUE(db.is_open()) << db.error();
