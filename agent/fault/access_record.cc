@@ -253,9 +253,11 @@ void AccessPath::note_header(ThreadState* thread, const CpuState& cpu, Access* a
   if (made.kind == Resolution::kObject) {
     found = made;
     access->kind = RecordKind::kKlassStore;
-    if (layout->collector == Collector::kShenandoah) {
-      thread->hints.evacuated = layout->in_code_cache(cpu.rip) ? 0 : made.object;
-    }
+    // An allocation writes the narrow Klass alone; a copy made to evacuate the object writes the
+    // word that holds it. (With other headers the two look the same.)
+    bool copied = layout->collector == Collector::kShenandoah && layout->compressed_class_pointers &&
+                  !layout->compact_headers && access->size == 8 && !layout->in_code_cache(cpu.rip);
+    thread->hints.evacuated = copied ? made.object : 0;
   } else if (length_store) {
     access->kind = RecordKind::kKlassStore;
   }
