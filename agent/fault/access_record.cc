@@ -129,8 +129,12 @@ bool AccessPath::make_record(ThreadState* thread, const Access& access, AccessRe
     ++thread->counters.filtered;
     return false;
   }
-  uint32_t virtual_id = access.probed ? thread->probes.virtual_id
-                        : virtual_threads != nullptr ? virtual_threads->current(thread) : 0;
+  uint32_t virtual_id = 0;
+  if (access.probed) {
+    virtual_id = thread->probes.virtual_id;
+  } else if (virtual_threads != nullptr) {
+    virtual_id = virtual_threads->current(thread);
+  }
   if (virtual_id != 0 ? !virtual_threads->row(virtual_id).recorded
                       : thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kVirtualOnly) {
     return false;

@@ -101,20 +101,39 @@ class Pieces {
 
 #define CALLER __builtin_return_address(0)
 
+// call(buffer) with the buffer's twin; what the kernel moved is recorded.
+template <typename Pointer, typename Call>
+ssize_t with_buffer(Pointer buffer, Op op, const void* caller, Call call) {
+  OpenKey key(in_heap(buffer));
+  ssize_t result = call(on_twin(buffer));
+  if (in_heap(buffer)) note(buffer, done(result), op, caller);
+  return result;
+}
+
+// The same for the pieces of a vector. Not inlined: a call without heap pieces does not pay
+// for the stack.
+template <typename Call>
+__attribute__((noinline)) ssize_t with_heap_pieces(const iovec* given, int n, Op op, const void* caller, Call call) {
+  OpenKey key(true);
+  Pieces pieces(given, static_cast<size_t>(n));
+  ssize_t result = call(pieces.get());
+  pieces.note_done(result, op, caller);
+  return result;
+}
+template <typename Call>
+ssize_t with_pieces(const iovec* given, int n, Op op, const void* caller, Call call) {
+  if (!Pieces::needed(given, static_cast<size_t>(n))) return call(given);
+  return with_heap_pieces(given, n, op, caller, call);
+}
+
 ssize_t (*o_read)(int, void*, size_t);
 ssize_t h_read(int fd, void* to, size_t bytes) {
-  OpenKey key(in_heap(to));
-  ssize_t result = o_read(fd, on_twin(to), bytes);
-  if (in_heap(to)) note(to, done(result), Op::kStore, CALLER);
-  return result;
+  return with_buffer(to, Op::kStore, CALLER, [=](void* twin) { return o_read(fd, twin, bytes); });
 }
 
 ssize_t (*o_write)(int, const void*, size_t);
 ssize_t h_write(int fd, const void* from, size_t bytes) {
-  OpenKey key(in_heap(from));
-  ssize_t result = o_write(fd, on_twin(from), bytes);
-  if (in_heap(from)) note(from, done(result), Op::kLoad, CALLER);
-  return result;
+  return with_buffer(from, Op::kLoad, CALLER, [=](const void* twin) { return o_write(fd, twin, bytes); });
 }
 
 // pread and pread64 are two names: each has its own original.
@@ -122,42 +141,19 @@ template <int kName>
 struct At {
   static ssize_t (*o_pread)(int, void*, size_t, off_t);
   static ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
-    OpenKey key(in_heap(to));
-    ssize_t result = o_pread(fd, on_twin(to), bytes, at);
-    if (in_heap(to)) note(to, done(result), Op::kStore, CALLER);
-    return result;
+    return with_buffer(to, Op::kStore, CALLER, [=](void* twin) { return o_pread(fd, twin, bytes, at); });
   }
   static ssize_t (*o_pwrite)(int, const void*, size_t, off_t);
   static ssize_t pwrite(int fd, const void* from, size_t bytes, off_t at) {
-    OpenKey key(in_heap(from));
-    ssize_t result = o_pwrite(fd, on_twin(from), bytes, at);
-    if (in_heap(from)) note(from, done(result), Op::kLoad, CALLER);
-    return result;
+    return with_buffer(from, Op::kLoad, CALLER, [=](const void* twin) { return o_pwrite(fd, twin, bytes, at); });
   }
   static ssize_t (*o_preadv)(int, const iovec*, int, off_t);
-  __attribute__((noinline)) static ssize_t heap_preadv(int fd, const iovec* to, int n, off_t at, const void* caller) {
-    OpenKey key(true);
-    Pieces pieces(to, static_cast<size_t>(n));
-    ssize_t result = o_preadv(fd, pieces.get(), n, at);
-    pieces.note_done(result, Op::kStore, caller);
-    return result;
-  }
   static ssize_t preadv(int fd, const iovec* to, int n, off_t at) {
-    if (!Pieces::needed(to, static_cast<size_t>(n))) return o_preadv(fd, to, n, at);
-    return heap_preadv(fd, to, n, at, CALLER);
+    return with_pieces(to, n, Op::kStore, CALLER, [=](const iovec* pieces) { return o_preadv(fd, pieces, n, at); });
   }
   static ssize_t (*o_pwritev)(int, const iovec*, int, off_t);
-  __attribute__((noinline)) static ssize_t heap_pwritev(int fd, const iovec* from, int n, off_t at,
-                                                        const void* caller) {
-    OpenKey key(true);
-    Pieces pieces(from, static_cast<size_t>(n));
-    ssize_t result = o_pwritev(fd, pieces.get(), n, at);
-    pieces.note_done(result, Op::kLoad, caller);
-    return result;
-  }
   static ssize_t pwritev(int fd, const iovec* from, int n, off_t at) {
-    if (!Pieces::needed(from, static_cast<size_t>(n))) return o_pwritev(fd, from, n, at);
-    return heap_pwritev(fd, from, n, at, CALLER);
+    return with_pieces(from, n, Op::kLoad, CALLER, [=](const iovec* pieces) { return o_pwritev(fd, pieces, n, at); });
   }
 };
 template <int kName>
@@ -170,37 +166,18 @@ template <int kName>
 ssize_t (*At<kName>::o_pwritev)(int, const iovec*, int, off_t);
 
 ssize_t (*o_readv)(int, const iovec*, int);
-__attribute__((noinline)) ssize_t heap_readv(int fd, const iovec* to, int n, const void* caller) {
-  OpenKey key(true);
-  Pieces pieces(to, static_cast<size_t>(n));
-  ssize_t result = o_readv(fd, pieces.get(), n);
-  pieces.note_done(result, Op::kStore, caller);
-  return result;
-}
 ssize_t h_readv(int fd, const iovec* to, int n) {
-  if (!Pieces::needed(to, static_cast<size_t>(n))) return o_readv(fd, to, n);
-  return heap_readv(fd, to, n, CALLER);
+  return with_pieces(to, n, Op::kStore, CALLER, [=](const iovec* pieces) { return o_readv(fd, pieces, n); });
 }
 
 ssize_t (*o_writev)(int, const iovec*, int);
-__attribute__((noinline)) ssize_t heap_writev(int fd, const iovec* from, int n, const void* caller) {
-  OpenKey key(true);
-  Pieces pieces(from, static_cast<size_t>(n));
-  ssize_t result = o_writev(fd, pieces.get(), n);
-  pieces.note_done(result, Op::kLoad, caller);
-  return result;
-}
 ssize_t h_writev(int fd, const iovec* from, int n) {
-  if (!Pieces::needed(from, static_cast<size_t>(n))) return o_writev(fd, from, n);
-  return heap_writev(fd, from, n, CALLER);
+  return with_pieces(from, n, Op::kLoad, CALLER, [=](const iovec* pieces) { return o_writev(fd, pieces, n); });
 }
 
 ssize_t (*o_send)(int, const void*, size_t, int);
 ssize_t h_send(int fd, const void* from, size_t bytes, int flags) {
-  OpenKey key(in_heap(from));
-  ssize_t result = o_send(fd, on_twin(from), bytes, flags);
-  if (in_heap(from)) note(from, done(result), Op::kLoad, CALLER);
-  return result;
+  return with_buffer(from, Op::kLoad, CALLER, [=](const void* twin) { return o_send(fd, twin, bytes, flags); });
 }
 
 ssize_t (*o_sendto)(int, const void*, size_t, int, const sockaddr*, socklen_t);

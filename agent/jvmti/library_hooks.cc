@@ -130,40 +130,17 @@ __attribute__((visibility("hidden"), used)) void* classaccess_found(void* handle
 }
 }
 
+// dlsym has no third argument.
 asm(R"(
   .text
-  .p2align 4
   .hidden classaccess_dlsym
   .hidden classaccess_dlvsym
-  .globl classaccess_dlsym
-  .type classaccess_dlsym,@function
-classaccess_dlsym:
-  .cfi_startproc
-  push %rdi
-  .cfi_adjust_cfa_offset 8
-  push %rsi
-  .cfi_adjust_cfa_offset 8
-  sub $8, %rsp
-  .cfi_adjust_cfa_offset 8
-  xor %edx, %edx
-  call classaccess_found
-  add $8, %rsp
-  .cfi_adjust_cfa_offset -8
-  pop %rsi
-  .cfi_adjust_cfa_offset -8
-  pop %rdi
-  .cfi_adjust_cfa_offset -8
-  test %rax, %rax
-  jnz 1f
-  jmp *classaccess_real_dlsym(%rip)
-1: ret
-  .cfi_endproc
-  .size classaccess_dlsym, .-classaccess_dlsym
 
+  .macro classaccess_lookup name, real, clear_third
   .p2align 4
-  .globl classaccess_dlvsym
-  .type classaccess_dlvsym,@function
-classaccess_dlvsym:
+  .globl \name
+  .type \name,@function
+\name:
   .cfi_startproc
   push %rdi
   .cfi_adjust_cfa_offset 8
@@ -171,6 +148,9 @@ classaccess_dlvsym:
   .cfi_adjust_cfa_offset 8
   push %rdx
   .cfi_adjust_cfa_offset 8
+  .if \clear_third
+  xor %edx, %edx
+  .endif
   call classaccess_found
   pop %rdx
   .cfi_adjust_cfa_offset -8
@@ -180,10 +160,15 @@ classaccess_dlvsym:
   .cfi_adjust_cfa_offset -8
   test %rax, %rax
   jnz 1f
-  jmp *classaccess_real_dlvsym(%rip)
+  jmp *\real(%rip)
 1: ret
   .cfi_endproc
-  .size classaccess_dlvsym, .-classaccess_dlvsym
+  .size \name, .-\name
+  .endm
+
+  classaccess_lookup classaccess_dlsym, classaccess_real_dlsym, 1
+  classaccess_lookup classaccess_dlvsym, classaccess_real_dlvsym, 0
+  .purgem classaccess_lookup
 )");
 
 bool add_library_hooks(const LibraryHook* hooks, int count) {
