@@ -34,7 +34,8 @@ namespace classaccess {
   X(traps_successor, "traps") \
   X(traps_no_room, "traps") \
   X(traps_bytes_changed, "traps") \
-  X(traps_native, "traps")       /* in libjvm and other libraries, which are not probed */ \
+  X(traps_native, "traps")       /* in libraries, where those are not probed */ \
+  X(probes_stuck, "probes")       /* could not be taken back where HotSpot looks at the code */ \
   X(probes_outside, "probes")    /* taken back: their site mostly met addresses outside the heap */ \
   X(decode_failures, "traps")  /* instructions that were not decoded */          \
   X(table_full, "rows")        /* class, method, site rows that found no room */ \

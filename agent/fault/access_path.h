@@ -70,6 +70,7 @@ class AccessPath {
     const CpuState* registers = nullptr;  // of the operand, the others 0
     const CpuState* frame = nullptr;      // what site_of needs
     uint64_t address = 0;
+    uint32_t size = 0;
     uint64_t t_ns = 0;
     Resolution resolution;  // out
   };

@@ -185,7 +185,7 @@ void AccessPath::record(ThreadState* thread, const Access& access) {
 
 bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecord* record) {
   const Instruction& instruction = probed.row->instruction;
-  Access access{probed.row, probed.frame, probed.t_ns, probed.address, instruction.size, instruction.op};
+  Access access{probed.row, probed.frame, probed.t_ns, probed.address, probed.size, instruction.op};
   access.site_id = probed.site_id;
   access.probed = true;
   resolve(thread, *probed.registers, instruction, &access);

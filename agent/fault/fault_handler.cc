@@ -108,9 +108,14 @@ Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
   return g_access->perform(thread, cpu, fault);
 }
 
-// A fault on an armed page. `row`: of an instruction that runs as the plain copy of a probe,
-// which has made the record.
-void trap(siginfo_t* info, ucontext_t* uc, CachedInstruction* row = nullptr) {
+// An instruction that runs as the plain copy of a probe.
+struct PlainCopy {
+  CachedInstruction* row = nullptr;
+  bool recorded = false;
+};
+
+// A fault on an armed page.
+void trap(siginfo_t* info, ucontext_t* uc, PlainCopy plain = {}) {
   Fault fault;
   fault.address = reinterpret_cast<uint64_t>(info->si_addr);
   if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) &&
@@ -137,10 +142,15 @@ void trap(siginfo_t* info, ucontext_t* uc, CachedInstruction* row = nullptr) {
   CpuState cpu;
   read_context(uc, &cpu);
   Verdict verdict;
-  if (row != nullptr) {
+  if (plain.row != nullptr) {
     uint64_t copy = cpu.rip;
-    cpu.rip = row->pc;
-    verdict = g_access->perform_row(nullptr, &cpu, row, fault);
+    cpu.rip = plain.row->pc;
+    if (plain.recorded || thread == nullptr) {
+      verdict = g_access->perform_row(nullptr, &cpu, plain.row, fault);
+    } else {
+      CaughtUp before(thread);
+      verdict = g_access->perform_row(thread, &cpu, plain.row, fault);
+    }
     if (verdict == Verdict::kStep) cpu.rip = copy;
   } else if (thread != nullptr && g_probed.enabled()) {
     CaughtUp before(thread);
@@ -195,13 +205,25 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
     begin_step(row->pc, reinterpret_cast<uint64_t>(info->si_addr) - static_cast<uint64_t>(g_twin.distance()), uc);
     return true;
   }
-  switch (probe_fault(signal, info, uc)) {
+  const ProbeFault found = probe_fault(signal, info, uc);
+  switch (found) {
     case ProbeFault::kNotOurs: break;
     case ProbeFault::kResume: return true;
     case ProbeFault::kChain: return false;
-    case ProbeFault::kClosedPage: trap(info, uc, static_cast<CachedInstruction*>(g_probes.at(pc)->owner)); return true;
+    case ProbeFault::kClosedPage:
+    case ProbeFault::kUnrecorded:
+      trap(info, uc, {static_cast<CachedInstruction*>(g_probes.at(pc)->owner), found == ProbeFault::kClosedPage});
+      return true;
     case ProbeFault::kNeedsRoom: {
-      uint64_t room = g_probed.make_room(recording() ? recorded_thread() : nullptr);
+      // A compiler thread that runs Java code (to start another one) is not closed out: it meets
+      // probes all the same, and is none of the program's.
+      bool closed = t_state != nullptr || !g_gate.per_thread() || g_key.denied_in_frame(uc);
+      ThreadState* thread = recording() && closed ? recorded_thread() : nullptr;
+      // Inside an AgentScope the records of before are still its own.
+      bool kept = t_state != nullptr && t_agent_depth != 0 && !t_retired &&
+                  t_state->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded;
+      if (thread == nullptr && recording() && kept) thread = t_state;
+      uint64_t room = g_probed.make_room(thread);
       probe_has_room(info, uc, room);
       return true;
     }
@@ -236,6 +258,7 @@ void chain(SignalChain& next, int entry, bool from_kernel, siginfo_t* info, void
     return next.chain(entry, from_kernel, info, context);
   }
   bool keys = g_gate.per_thread();
+  UnwatchedScope unwatched;
   if (!keys) ++t_agent_depth;
   if (g_key.allocated()) g_key.allow_here();
   next.chain(entry, from_kernel, info, context);
@@ -274,7 +297,7 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
       g_gate.stop_in_frame(uc);
     }
   } else if (info->si_code == SI_KERNEL &&
-             g_probes.knows(static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) - 1)) {
+             g_probes.trapped_for_us(static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) - 1)) {
     // The int3 of a patch under way: until it is done the thread comes here again.
     uc->uc_mcontext.gregs[REG_RIP] -= 1;
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3

@@ -16,29 +16,31 @@ namespace classaccess {
 
 // What accesses of one probe to objects of one class have in common, and how many there
 // were since it was last handed on.
-struct CountSlot {
-  uint64_t key = 0;  // probe id and bytecode pointer, 0: free
+struct alignas(64) CountSlot {
+  uint64_t key = 0;  // probe id, with a mask also the bytes touched; 0: free
   uint64_t bytecode_pointer = 0;
   uint64_t klass_word = 0;
-  uint32_t epoch = 0;      // g_gc_id when it was made
   uint64_t object = 0;     // mirrors: only this object; else 0
+  uint64_t count = 0;
+  uint32_t epoch = 0;      // g_gc_id when it was made
   uint32_t offset = 0;     // in the object; of the first element if `elements`
+  uint32_t size = 0;
   uint8_t log2_element = 0;
   bool elements = false;   // any element of an array
   bool selected = false;
-  uint64_t count = 0;
-  AccessRecord record;     // the first of them
 };
 
 struct ProbeBuffer {
   static constexpr uint64_t kBytes = 64 << 10;
-  static constexpr uint32_t kSlots = 1024;
+  static constexpr uint32_t kSlots = 8192;
 
   uint64_t begin = 0;
   std::atomic<uint64_t> drained{0};
   std::atomic<const uint64_t*> cursor{nullptr};  // the owner's; null: it has none
   CountSlot* slots = nullptr;
+  AccessRecord* firsts = nullptr;    // of each slot: the first access that it stands for
   bool counted = false;              // some slot has a count
+  uint64_t with_count[kSlots / 64] = {};  // which, a bit each
   bool mounted = false;              // a virtual thread runs on the owner (JVMTI events)
   uint32_t virtual_id = 0;           // whose records these are: VirtualThreads, 0: the thread's own
   bool muted = false;                // `threads=` does not want him

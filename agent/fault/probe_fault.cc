@@ -4,6 +4,7 @@
 
 #include "agent/base/counters.h"
 #include "agent/fault/context.h"
+#include "agent/fault/fault_handler.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/instruction_cache.h"
 #include "agent/probe/probe_sites.h"
@@ -33,16 +34,52 @@ uint64_t operand_address(const Probe& probe, const ucontext_t* uc) {
 // The site's own instruction, for those who look at the code of a fault.
 void take_back(const Probe& probe) {
   static_cast<CachedInstruction*>(probe.owner)->no_probe.store(true, std::memory_order_relaxed);
-  while (!g_probes.take_back(probe.pc)) asm volatile("pause");
+  LayResult result;
+  while ((result = g_probes.take_back(probe.pc)) == LayResult::kBusy) asm volatile("pause");
+  if (result != LayResult::kLaid) count(g_counters.probes_stuck);
+}
+
+// No stack for a library probe's three pushes: registers and RSP as they were at the site.
+void undo_pushes(const Probe& probe, uint64_t offset, ucontext_t* uc) {
+  constexpr uint64_t kFirstPush = 5;  // behind lea rsp, [rsp-128]
+  constexpr uint8_t kRexB = 0x41;
+  const auto* code = reinterpret_cast<const uint8_t*>(probe.start);
+  if (offset >= kFirstPush) uc->uc_mcontext.gregs[REG_RSP] += 128;
+  for (uint64_t at = kFirstPush; at < offset; at += code[at] == kRexB ? 2 : 1) uc->uc_mcontext.gregs[REG_RSP] += 8;
 }
 
 ProbeFault at_record(Probe* probe, uint64_t offset, ucontext_t* uc) {
   const ProbeShape& shape = probe->shape;
+  if (probe->kind == ProbeKind::kLibrary) {
+    if (offset < shape.pushed) {
+      undo_pushes(*probe, offset, uc);
+      set_rip(uc, probe->start + shape.unrecorded);
+      return ProbeFault::kResume;
+    }
+    // A handler's, while the probe that it interrupted makes its record.
+    auto cursor = static_cast<uint64_t>(uc->uc_mcontext.gregs[kGregs[shape.cursor_register]]);
+    if ((cursor & ~kCursorMask) != 0) {
+      set_rip(uc, probe->start + shape.leave);
+      return ProbeFault::kResume;
+    }
+  }
   if (shape.method_load == 0 || offset != shape.method_load) return ProbeFault::kNeedsRoom;
   // Not a frame of the interpreter's: the drain finds no method then.
   uc->uc_mcontext.gregs[kGregs[shape.address_register]] = 0;
   set_rip(uc, probe->start + shape.method_load_end);
   return ProbeFault::kResume;
+}
+
+// The record that the probe has just made: its access was not one to the heap.
+void forget_record(const Probe& probe) {
+  ThreadState* thread = FaultHandler::this_thread();
+  if (thread == nullptr || thread->probes.begin == 0) return;
+  DrainScope scope(&thread->probes, true);
+  const uint64_t record = (t_probe.cursor & kCursorMask) - 8u * probe.shape.record_words;
+  if (record >= thread->probes.drained.load(std::memory_order_relaxed) && record >= thread->probes.begin &&
+      record < thread->probes.begin + ProbeBuffer::kBytes) {
+    t_probe.cursor = record;
+  }
 }
 
 ProbeFault at_access(Probe* probe, siginfo_t* info, ucontext_t* uc) {
@@ -57,6 +94,7 @@ ProbeFault at_access(Probe* probe, siginfo_t* info, ucontext_t* uc) {
   if (g_armed.in_range(address) && !gs_base_is(g_twin.distance()) && gs_base_ready(g_twin.distance())) {
     return ProbeFault::kResume;
   }
+  forget_record(*probe);
   if (probe->outside.fetch_add(1, std::memory_order_relaxed) == kMaxOutside) {
     count(g_counters.probes_outside);
     take_back(*probe);
@@ -75,7 +113,9 @@ ProbeFault probe_fault(int signal, siginfo_t* info, ucontext_t* uc) {
   if (offset < probe->shape.access) return at_record(probe, offset, uc);
   if (offset < probe->shape.plain) return at_access(probe, info, uc);
   auto address = reinterpret_cast<uint64_t>(info->si_addr);
-  if (g_gate.is_fault(signal, info) && g_armed.armed(address)) return ProbeFault::kClosedPage;
+  if (g_gate.is_fault(signal, info) && g_armed.armed(address)) {
+    return offset < probe->shape.leave ? ProbeFault::kClosedPage : ProbeFault::kUnrecorded;
+  }
   set_rip(uc, probe->pc);
   if (signal != SIGSEGV || address >= kNullPages || info->si_code == SI_KERNEL) take_back(*probe);
   return ProbeFault::kChain;
@@ -91,7 +131,7 @@ void probe_has_room(const siginfo_t* info, ucontext_t* uc, uint64_t room) {
     memcpy(reinterpret_cast<void*>(room), reinterpret_cast<const void*>(cursor), written);
   }
   cursor_register = static_cast<greg_t>(room);
-  t_probe.cursor = room;
+  t_probe.cursor = room | kCursorBusyBit;
 }
 
 }  // namespace classaccess

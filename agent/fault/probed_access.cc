@@ -10,12 +10,15 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
+#include "agent/fault/library_texts.h"
 #include "agent/fault/virtual_threads.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/heap/claims.h"
 #endif
 #include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_gate.h"
+#include "agent/x86/operand.h"
 
 namespace classaccess {
 
@@ -27,6 +30,8 @@ constexpr uint64_t kGuardBytes = 4096;
 constexpr uint64_t kStride = ProbeBuffer::kBytes + kGuardBytes;
 // The second trap of a site makes its probe.
 constexpr uint8_t kTrapsBeforeProbe = 2;
+// In a library three system calls and two interrupts of all cores more.
+constexpr uint8_t kTrapsBeforeLibraryProbe = 4;
 
 template <typename T>
 T load_twin(const VmLayout& layout, uint64_t address) {
@@ -44,12 +49,14 @@ uint64_t klass_word_of(const VmLayout& layout, uint64_t object) {
 // A record, with what the CPU's registers were as far as the resolver asks.
 struct ProbedAccess::Item {
   uint64_t address = 0;
-  uint64_t object = 0;  // the base register, if it can be an object
+  uint64_t object = 0;  // that the operand names, if it names one
+  uint64_t inside = 0;  // the operand without its displacement
   uint64_t bytecode_pointer = 0, method = 0;
   uint64_t base = 0, index = 0;
   uint64_t klass_word = 0;
   uint64_t t_ns = 0;
   uint64_t key = 0;
+  uint32_t size = 0;
 };
 
 bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
@@ -59,12 +66,15 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
   header_bytes_ = layout.compact_headers ? 8 : layout.klass_offset + (layout.compressed_class_pointers ? 4u : 8u);
   whole_heap_ = g_armed.limit_low() == 0 && g_armed.limit_high() == ~0ull && !path->part_of_heap;
   void* buffers = reserve_memory(kStride * ThreadPool::kCapacity, PROT_NONE);
-  auto* slots = reserve_array<CountSlot>(static_cast<size_t>(ProbeBuffer::kSlots) * ThreadPool::kCapacity);
+  constexpr size_t kAllSlots = static_cast<size_t>(ProbeBuffer::kSlots) * ThreadPool::kCapacity;
+  auto* slots = reserve_array<CountSlot>(kAllSlots);
+  auto* firsts = reserve_array<AccessRecord>(kAllSlots);
   void* discard = reserve_memory(kStride, PROT_NONE);
-  if (buffers == nullptr || slots == nullptr || discard == nullptr) return false;
+  if (buffers == nullptr || slots == nullptr || firsts == nullptr || discard == nullptr) return false;
   if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
   buffers_ = reinterpret_cast<uint64_t>(buffers);
   slots_ = slots;
+  firsts_ = firsts;
   discard_ = reinterpret_cast<uint64_t>(discard);
   return true;
 }
@@ -77,16 +87,21 @@ void ProbedAccess::attach(ThreadState* thread) {
     uint64_t begin = buffers_ + index * kStride;
     if (raw_syscall(SYS_mprotect, static_cast<long>(begin), ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return;
     buffer.slots = slots_ + index * ProbeBuffer::kSlots;
+    buffer.firsts = firsts_ + index * ProbeBuffer::kSlots;
     buffer.begin = begin;
   }
   DrainScope scope(&buffer, true);
   buffer.drained.store(buffer.begin, std::memory_order_relaxed);
   t_probe.cursor = buffer.begin;
   buffer.cursor.store(&t_probe.cursor, std::memory_order_release);
+  watch_this_thread(path_->layout->heap_low);
   buffer.mounted = path_->virtual_threads != nullptr && path_->virtual_threads->current(thread) != 0;
 }
 
-void ProbedAccess::forget_this_thread() { t_probe.cursor = g_probed.discard_; }
+void ProbedAccess::forget_this_thread() {
+  t_probe.cursor = g_probed.discard_;
+  watch_this_thread(0);
+}
 
 void ProbedAccess::retire(ThreadState* thread) {
   if (!enabled()) return;
@@ -128,21 +143,29 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
 void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   if (!enabled() || row->id == 0) return;
   const VmLayout& layout = *path_->layout;
-  if (!layout.in_code_cache(row->pc)) return count(g_counters.traps_native);
+  const bool library = !layout.in_code_cache(row->pc);
+  // Shenandoah copies objects on the program's threads, and only the caller tells (vm_caller).
+  if (library && (layout.collector == Collector::kShenandoah || !g_probes.library_room().created() ||
+                  !g_library_texts.contains(row->pc))) {
+    return count(g_counters.traps_native);
+  }
   if (row->no_probe.load(std::memory_order_relaxed)) {
     const Refusal* refusal = refusal_of(static_cast<LayResult>(row->why_not.load(std::memory_order_relaxed)));
     if (refusal != nullptr) count(refusal->traps);  // null: taken back, see probes_outside
     return;
   }
-  if (row->traps.fetch_add(1, std::memory_order_relaxed) + 1 < kTrapsBeforeProbe) return;
+  const int enough = library ? kTrapsBeforeLibraryProbe : kTrapsBeforeProbe;
+  if (row->traps.fetch_add(1, std::memory_order_relaxed) + 1 < enough) return;
   // Single rows want the value that was moved: only a trap sees it.
   if (path_->values && g_single_rows.load(std::memory_order_relaxed)) return;
   ProbeSites::Request request;
   request.pc = row->pc;
   request.instruction = &row->instruction;
   request.owner = row;
-  request.interpreted = layout.in_interpreter(row->pc);
-  if (!request.interpreted) request.site_id = path_->site_of(row, cpu);
+  request.kind = library                              ? ProbeKind::kLibrary
+                 : layout.in_interpreter(row->pc) ? ProbeKind::kInterpreted
+                                                  : ProbeKind::kCompiled;
+  if (request.kind != ProbeKind::kInterpreted) request.site_id = path_->site_of(row, cpu);
   // They run in native state, during pauses too: what they record may be old when it is looked at.
   const SiteInfo& site = path_->sites->row(request.site_id);
   bool native_stub = request.site_id != 0 && site.kind == SiteKind::kStub && site.stub_name != nullptr &&
@@ -165,6 +188,7 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
   uint64_t end = 0;
   // The owner may be gone without a word, and its thread-local storage with it.
   if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
+  end &= kCursorMask;
   std::atomic_thread_fence(std::memory_order_acquire);
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
   if (end - buffer.begin > ProbeBuffer::kBytes || at >= end) return;
@@ -182,7 +206,7 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
 }
 
 // Whether the access is one more of those counted in the slot.
-inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item, uint64_t* extent) const {
+inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item) const {
   // A collection may have unloaded the class and put another one there.
   if (slot.epoch != g_gc_id.load(std::memory_order_relaxed)) return false;
   if (slot.key != item.key || slot.bytecode_pointer != item.bytecode_pointer || slot.klass_word != item.klass_word) {
@@ -190,24 +214,21 @@ inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item, uint64_t*
   }
   uint64_t offset = item.address - item.object;
   if (!slot.elements) {
-    *extent = slot.record.extent;
     return offset == slot.offset && (slot.object == 0 || slot.object == item.object);
   }
   uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
-  uint64_t end = slot.offset + (length << slot.log2_element);
-  *extent = end;
-  return offset >= slot.offset && offset + slot.record.size <= end;
+  return offset >= slot.offset && offset + slot.size <= slot.offset + (length << slot.log2_element);
 }
 
 void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
   const Instruction& in = *probe.instruction;
   Item item;
   item.address = record.address;
-  // Not the heap: the plain copy was run. Or a page that `heap=` leaves open.
-  if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return;
+  item.size = in.size;
   item.t_ns = t_ns;
+  item.key = record.probe_id;
   const uint64_t* more = record.more;
-  const uint64_t inside = item.address - static_cast<uint64_t>(in.displacement);
+  const uint64_t inside = item.inside = item.address - static_cast<uint64_t>(in.displacement);
   if (in.index == kNoReg) {
     item.base = inside;
   } else if (in.base != kNoReg) {
@@ -216,61 +237,102 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
   } else {
     item.index = inside / in.scale;
   }
-  if (probe.interpreted) {
+  const uint64_t mask = has_mask(in) ? *more++ : 0;
+  if (probe.kind == ProbeKind::kInterpreted) {
     item.bytecode_pointer = more[0];
     item.method = more[1];
   }
-  item.object = item.base;
-  ++thread->counters.probed;
-  item.key = record.probe_id;
-  CountSlot* slot = nullptr;
+  if (!has_mask(in)) return take_item(thread, probe, item);
+  TouchedRuns touched;
+  find_lanes(in, record.address, mask, &touched);
+  for (uint32_t i = 0; i < touched.count; ++i) {
+    item.address = touched.runs[i].address;
+    item.size = touched.runs[i].size;
+    item.key = record.probe_id | static_cast<uint64_t>(item.size) << 32;
+    take_item(thread, probe, item);
+  }
+}
+
+void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item item) {
+  const Instruction& in = *probe.instruction;
+  // Not the heap: the plain copy was run. Or a page that `heap=` leaves open.
+  if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return;
   const VmLayout& layout = *path_->layout;
-  if ((item.object & 7) == 0 && item.object >= layout.heap_low && item.object <= item.address &&
-      starts_->is_set(item.object)) {
+  auto starts_object = [&](uint64_t candidate) {
+    return (candidate & 7) == 0 && candidate >= layout.heap_low && candidate <= item.address &&
+           starts_->is_set(candidate);
+  };
+  // C2 decodes a compressed oop in the operand: heap base + oop * 8 + offset.
+  item.object = item.base;
+  bool named = starts_object(item.object);
+  if (!named && item.inside != item.base) named = starts_object(item.object = item.inside);
+  ++thread->counters.probed;
+  CountSlot* slot = nullptr;
+  if (named) {
     item.klass_word = klass_word_of(layout, item.object);
     // Forwarded (Shenandoah): the Klass of compact headers is at the copy.
     const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, item.object) & 3) == 3;
-    uint64_t hash = (item.key * 0x9e3779b97f4a7c15ull) ^ (item.klass_word * 0xc2b2ae3d27d4eb4full) ^
-                    (item.bytecode_pointer * 0x165667b19e3779f9ull);
-    slot = &thread->probes.slots[(hash >> 40) % ProbeBuffer::kSlots];
-    uint64_t extent = 0;
+    slot = slot_of(thread, item);
     bool header_store = in.op == Op::kStore && item.address - item.object < header_bytes_;
-    if (!header_store && !forwarded && hit(*slot, item, &extent)) {
-      if (thread->probes.muted) return;
-#ifdef CLASSACCESS_VERIFY
-      if (slot->selected) g_claims.claim(item.address, item.object, slot->record.class_id);
-#endif
-      if (!slot->selected) {
-        ++thread->counters.filtered;
-        return;
-      }
-      if (!g_single_rows.load(std::memory_order_relaxed)) {
-        ++slot->count;
-        thread->probes.counted = true;
-        return;
-      }
-      AccessRecord one = slot->record;
-      one.t_ns = t_ns;
-      one.address = item.address;
-      one.object = item.object;
-      one.extent = extent;
-      one.virtual_id = thread->probes.virtual_id;
-      one.gc_id = g_gc_id.load(std::memory_order_relaxed);
-      push_record(thread, one);
-      return;
-    }
+    if (!header_store && !forwarded && count_again(thread, slot, item)) return;
     if (header_store || forwarded) slot = nullptr;
   }
-  take_slowly(thread, probe, item, slot);
+  take_slowly(thread, probe, item, slot, named);
 }
 
-void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, const Item& item, CountSlot* slot) {
+inline AccessRecord& first_of(ThreadState* thread, const CountSlot* slot) {
+  return thread->probes.firsts[slot - thread->probes.slots];
+}
+
+CountSlot* ProbedAccess::slot_of(ThreadState* thread, const Item& item) {
+  uint64_t hash = (item.key * 0x9e3779b97f4a7c15ull) ^ (item.klass_word * 0xc2b2ae3d27d4eb4full) ^
+                  (item.bytecode_pointer * 0x165667b19e3779f9ull);
+  return &thread->probes.slots[(hash >> 40) % ProbeBuffer::kSlots];
+}
+
+void ProbedAccess::add_one(ThreadState* thread, CountSlot* slot) {
+  if (slot->count++ != 0) return;
+  auto index = static_cast<uint64_t>(slot - thread->probes.slots);
+  thread->probes.with_count[index / 64] |= 1ull << index % 64;
+  thread->probes.counted = true;
+}
+
+// True if the slot has one like it: then it is dealt with.
+bool ProbedAccess::count_again(ThreadState* thread, CountSlot* slot, const Item& item) {
+  if (!hit(*slot, item)) return false;
+  if (thread->probes.muted) return true;
+#ifdef CLASSACCESS_VERIFY
+  if (slot->selected) g_claims.claim(item.address, item.object, first_of(thread, slot).class_id);
+#endif
+  if (!slot->selected) {
+    ++thread->counters.filtered;
+    return true;
+  }
+  if (!g_single_rows.load(std::memory_order_relaxed)) {
+    add_one(thread, slot);
+    return true;
+  }
+  AccessRecord one = first_of(thread, slot);
+  if (slot->elements) {
+    uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
+    one.extent = slot->offset + (length << slot->log2_element);
+  }
+  one.t_ns = item.t_ns;
+  one.address = item.address;
+  one.object = item.object;
+  one.virtual_id = thread->probes.virtual_id;
+  one.gc_id = g_gc_id.load(std::memory_order_relaxed);
+  push_record(thread, one);
+  return true;
+}
+
+void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item item, CountSlot* slot, bool named) {
   const Instruction& in = *probe.instruction;
   constexpr int kRbp = 5, kR13 = 13;
   // As the frame was: the interpreter's has the Method* at rbp-24.
   uint64_t frame[4] = {item.method, 0, 0, 0};
   CpuState cpu;
-  if (probe.interpreted) {
+  if (probe.kind == ProbeKind::kInterpreted) {
     cpu.gpr[kRbp] = reinterpret_cast<uint64_t>(&frame[3]);
     cpu.gpr[kR13] = item.bytecode_pointer;
   }
@@ -285,6 +347,7 @@ void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, const It
   probed.registers = &registers;
   probed.frame = &cpu;
   probed.address = item.address;
+  probed.size = item.size;
   probed.t_ns = item.t_ns;
   if (!path_->resolve_probed(thread, probed, &record)) {
     const Resolution& found = probed.resolution;
@@ -296,13 +359,16 @@ void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, const It
     return;
   }
   bool plain = record.kind == RecordKind::kAccess && record.class_id != 0;
+  if (plain && slot == nullptr && !named) {
+    // A pointer into the object: it is known now.
+    item.object = record.object;
+    item.klass_word = klass_word_of(*path_->layout, item.object);
+    slot = slot_of(thread, item);
+    if (count_again(thread, slot, item)) return;
+  }
   if (slot != nullptr && plain && record.object == item.object) {
     install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
-    if (!g_single_rows.load(std::memory_order_relaxed)) {
-      slot->count = 1;
-      thread->probes.counted = true;
-      return;
-    }
+    if (!g_single_rows.load(std::memory_order_relaxed)) return add_one(thread, slot);
   }
   push_record(thread, record);
 }
@@ -314,7 +380,8 @@ void ProbedAccess::install(ThreadState* thread, CountSlot* slot, const Item& ite
   slot->bytecode_pointer = item.bytecode_pointer;
   slot->klass_word = item.klass_word;
   slot->epoch = g_gc_id.load(std::memory_order_relaxed);
-  slot->record = record;
+  slot->size = item.size;
+  first_of(thread, slot) = record;
   slot->selected = true;
   slot->object = info->is_mirror || mirror ? item.object : 0;
   slot->offset = static_cast<uint32_t>(item.address - item.object);
@@ -331,7 +398,7 @@ void ProbedAccess::install(ThreadState* thread, CountSlot* slot, const Item& ite
 
 void ProbedAccess::hand_on(ThreadState* thread, CountSlot* slot) {
   if (slot->count == 0) return;
-  AccessRecord record = slot->record;
+  AccessRecord record = first_of(thread, slot);
   record.value = slot->count;
   record.flags |= kFlagRepeat;
   record.t_ns = monotonic_ns();
@@ -344,7 +411,12 @@ void ProbedAccess::flush(ThreadState* thread) {
   ProbeBuffer& buffer = thread->probes;
   if (!buffer.counted) return;
   buffer.counted = false;
-  for (uint32_t i = 0; i < ProbeBuffer::kSlots; ++i) hand_on(thread, &buffer.slots[i]);
+  for (uint32_t word = 0; word < ProbeBuffer::kSlots / 64; ++word) {
+    for (uint64_t left = buffer.with_count[word]; left != 0; left &= left - 1) {
+      hand_on(thread, &buffer.slots[64 * word + static_cast<uint32_t>(__builtin_ctzll(left))]);
+    }
+    buffer.with_count[word] = 0;
+  }
 }
 
 void ProbedAccess::collect(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) {

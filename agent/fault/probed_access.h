@@ -3,7 +3,7 @@
 //
 // A probe's record says address and site only. It is resolved when the buffer is drained:
 // when it is full, when its thread traps (so that a thread's accesses stay in order), in
-// GarbageCollectionStart before objects move, by the writer ten times a second, and at the
+// GarbageCollectionStart before objects move, by the writer three times a second, and at the
 // thread's end. While single rows are wanted each becomes a record of its own; after that
 // those of one site, class and field are counted here and handed on as one record
 // (kFlagRepeat).
@@ -56,17 +56,23 @@ class ProbedAccess {
  private:
   struct Item;
   void take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns);
-  void take_slowly(ThreadState* thread, const Probe& probe, const Item& item, CountSlot* slot);
-  bool hit(const CountSlot& slot, const Item& item, uint64_t* extent) const;
+  void take_item(ThreadState* thread, const Probe& probe, Item item);
+  static CountSlot* slot_of(ThreadState* thread, const Item& item);
+  bool count_again(ThreadState* thread, CountSlot* slot, const Item& item);
+  // `named`: the operand named the object. `slot`: null: not to be counted together.
+  void take_slowly(ThreadState* thread, const Probe& probe, Item item, CountSlot* slot, bool named);
+  bool hit(const CountSlot& slot, const Item& item) const;
   void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
                const ClassInfo* info, bool mirror);
   void find_owner(ThreadState* thread);
+  static void add_one(ThreadState* thread, CountSlot* slot);
   void hand_on(ThreadState* thread, CountSlot* slot);
 
   AccessPath* path_ = nullptr;
   ObjectStarts* starts_ = nullptr;
   uint64_t buffers_ = 0;   // kCapacity of them, each with its closed page
   CountSlot* slots_ = nullptr;
+  AccessRecord* firsts_ = nullptr;
   uint64_t discard_ = 0;
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
   bool whole_heap_ = true;     // every committed page is closed

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
@@ -28,12 +29,14 @@
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/jvmti/library_hooks.h"
+#include "agent/jvmti/library_scan.h"
 #include "agent/jvmti/signal_calls.h"
 #include "agent/jvmti/virtual_mounts.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/code_cache_room.h"
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/heap_mappings.h"
+#include "agent/protect/library_room.h"
 #include "agent/protect/twin_view.h"
 
 #ifndef CLASSACCESS_VERSION
@@ -60,6 +63,7 @@ std::string heap_range_text(uint64_t low, uint64_t high) {
 void at_tick() {
   watch_signals();
   patch_at_tick();
+  if (g_probed.enabled()) scan_libraries();
 }
 
 Recording* g_prepared = nullptr;
@@ -98,6 +102,10 @@ std::string Recording::take_steps() {
   if (problem.empty()) problem = choose_twin();
   if (!problem.empty()) return problem;
   thread_globs_.assign(options_.threads.begin(), options_.threads.end());
+  // Before our own tables take the place.
+  if (options_.probes && !late_ && twin_use_ != TwinUse::kOff) {
+    library_room_ = reserve_library_room(reinterpret_cast<uint64_t>(jvmti_->functions->GetTime));
+  }
   if (!classes_.create(&patterns_, &layout_) || !methods_.create(&classes_, &layout_) ||
       !code_.create(&methods_, &layout_) || !sites_.create() || !instructions_.create() || !threads_.create() ||
       !virtual_threads_.create(&layout_, &threads_, thread_globs_.data(), thread_globs_.size()) ||
@@ -339,16 +347,24 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
 // Without room for them the recording goes on by traps; so it does without a twin view,
 // where probes would have nothing to work on.
 void Recording::start_probes() {
-  CodeCacheRoom room = take_code_cache_room(layout_.code_low);
+  RoomAround room = take_code_cache_room(layout_.code_low);
+  if (!g_twin.created()) release_library_room(std::exchange(library_room_, {}));
   if (!options_.probes || late_ || !g_twin.created()) return;
   if (layout_.jdk_major >= 21 && !watch_virtual_mounts(jvmti_)) {
     raw_log(LogLevel::kWarn, "this JVM does not say when virtual threads mount: no probes, every access traps");
     return;
   }
-  OopRange oops{layout_.heap_low, layout_.heap_high, layout_.narrow_oop_base, layout_.narrow_oop_shift};
+  OopRange oops{layout_.heap_low, layout_.heap_high, layout_.narrow_oop_base, layout_.narrow_oop_shift,
+                watched_low_offset()};
   if (!g_probes.room().create(room.low_begin, room.low_end, room.high_begin, room.high_end) || !g_probes.create(oops) ||
       !g_probed.create(&access_, &starts_)) {
     raw_log(LogLevel::kWarn, "no room for probes round the code cache (ulimit -v?): every access traps");
+    return;
+  }
+  scan_libraries();
+  const RoomAround library = library_room_;
+  if (!g_probes.library_room().create(library.low_begin, library.low_end, library.high_begin, library.high_end)) {
+    raw_log(LogLevel::kWarn, "no room for probes round libjvm (ulimit -v?): accesses of the VM and of libraries trap");
   }
 }
 

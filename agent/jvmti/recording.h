@@ -17,6 +17,7 @@
 #include "agent/jvmti/class_fields.h"
 #include "agent/jvmti/heap_tracker.h"
 #include "agent/jvmti/options.h"
+#include "agent/protect/code_cache_room.h"
 #include "agent/protect/heap_mappings.h"
 #include "agent/store/writer.h"
 
@@ -74,6 +75,7 @@ class Recording {
   jvmtiEnv* jvmti_ = nullptr;
   VmStructs vm_;
   VmLayout layout_;
+  RoomAround library_room_;
   ClassPatterns patterns_;
   ClassTable classes_;
   MethodTable methods_;

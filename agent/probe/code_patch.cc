@@ -1,5 +1,6 @@
 #include "agent/probe/code_patch.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -55,7 +56,40 @@ bool write_stepwise(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t 
   return true;
 }
 
+// /proc/self/mem, open for as long as one patch takes: the program may close descriptors.
+class TextFile {
+ public:
+  TextFile() : fd_(raw_syscall(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/mem"), O_RDWR | O_CLOEXEC, 0)) {}
+  ~TextFile() {
+    if (is_open()) raw_syscall(SYS_close, fd_);
+  }
+  TextFile(const TextFile&) = delete;
+  bool is_open() const { return fd_ >= 0; }
+  bool write(uint64_t at, const uint8_t* bytes, size_t count) const {
+    return raw_syscall(SYS_pwrite64, fd_, reinterpret_cast<long>(bytes), static_cast<long>(count),
+                       static_cast<long>(at)) == static_cast<long>(count);
+  }
+
+ private:
+  long fd_;
+};
+
 }  // namespace
+
+bool CodePatch::write_text(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
+  TextFile text;
+  if (!g_can_serialise || !text.is_open()) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (reinterpret_cast<const volatile uint8_t*>(pc)[i] != from[i]) return false;
+  }
+  const uint8_t int3 = kInt3;
+  if (!text.write(pc, &int3, 1)) return false;
+  serialise_cores();
+  bool done = count == 1 || text.write(pc + 1, to + 1, count - 1);
+  serialise_cores();
+  // Without its tail the old instruction stands again.
+  return text.write(pc, done ? to : from, 1) && done;
+}
 
 void CodePatch::init() { g_can_serialise = raw_syscall(SYS_membarrier, kRegisterPrivateSyncCore) == 0; }
 

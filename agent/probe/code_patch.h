@@ -4,7 +4,7 @@
 // CPU fetches such a block at once, and whoever writes other bytes of the eight (HotSpot
 // patches calls) is not overwritten. Other bytes by the int3 protocol: first byte 0xCC,
 // every core serialised, the rest, serialised, the first byte. A thread that runs into the
-// int3 gets SIGTRAP; its handler sends it back to `pc` (ProbeSites::knows).
+// int3 gets SIGTRAP; its handler sends it back to `pc` (ProbeSites::trapped_for_us).
 // Source: Intel SDM vol. 3, 9.1.3 (cross-modifying code) and 9.1.1 (atomic accesses).
 // Context: signal handler and any thread. One patcher at a time.
 #pragma once
@@ -25,6 +25,11 @@ class CodePatch {
   // Writes `to` over `from`, `count` bytes (1 to 7) at pc. False, with nothing changed, if
   // other bytes are there or the way is refused.
   static bool write(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count);
+
+  // The same for the text of a library, which is not writable and stays so: through
+  // /proc/self/mem, byte for byte by the int3 protocol (what the kernel copies at once is
+  // not said). Calls no function of any library: it may be the one that is patched.
+  static bool write_text(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count);
 
   // Every core that runs a thread of this process serialises before this returns. False:
   // the kernel cannot.

@@ -59,7 +59,8 @@ void CodeRoom::set_id(uint64_t address, uint32_t bytes, uint32_t id) {
 }
 
 uint32_t CodeRoom::id_at(uint64_t pc) const {
-  return contains(pc) ? ids_[offset_of(pc) / kGranule].load(std::memory_order_acquire) : 0;
+  uint32_t id = contains(pc) ? ids_[offset_of(pc) / kGranule].load(std::memory_order_acquire) : 0;
+  return id != kTaken ? id : 0;
 }
 
 bool CodeRoom::fits(uint64_t address, const Window& window) {
@@ -69,25 +70,28 @@ bool CodeRoom::fits(uint64_t address, const Window& window) {
   return !window.shape->low_byte_small || (low_byte >= 0x10 && low_byte <= 0x5f);
 }
 
-uint64_t CodeRoom::in_page(uint64_t page, const Window& window) {
-  uint64_t index = offset_of(page) / kPage;
-  uint64_t end = page + kPage;
-  uint64_t at = page + page_used_[index];
-  if (at < window.low) at = (window.low + kGranule - 1) & ~(kGranule - 1);
-  // Starts are free to a byte: the low byte of the displacement may be given.
-  // It may reach into the next page if that is empty.
+bool CodeRoom::is_free(uint64_t address, uint32_t bytes) const {
+  for (uint64_t i = offset_of(address) / kGranule; i <= offset_of(address + bytes - 1) / kGranule; ++i) {
+    if (ids_[i].load(std::memory_order_relaxed) != 0) return false;
+  }
+  return true;
+}
+
+// Starts are free to a byte: the low byte of the displacement may be given. `from`: the first
+// that is worth a look. The code may reach into the next page.
+uint64_t CodeRoom::in_page(uint64_t page, uint64_t from, const Window& window) {
   const Side* side = side_of(page);
-  if (end < side->begin + side->bytes && page_used_[index + 1] == 0) end += CodeRoom::kMaxCode;
-  for (; at + window.bytes <= end && at < window.high && at < page + kPage; ++at) {
-    if (!fits(at, window)) continue;
-    uint64_t behind = (at + window.bytes + kGranule - 1) & ~(kGranule - 1);
-    if (behind > page + kPage) {
-      page_used_[index] = kPage;
-      page_used_[index + 1] = static_cast<uint16_t>(behind - page - kPage);
+  uint64_t end = page + kPage < window.high ? page + kPage : window.high;
+  if (from < window.low) from = window.low;
+  for (uint64_t at = from; at < end && at + window.bytes <= side->begin + side->bytes;) {
+    if (!is_free(at, 1)) {
+      at = (at + kGranule) & ~(kGranule - 1);
+    } else if (!fits(at, window) || !is_free(at, window.bytes)) {
+      ++at;
     } else {
-      page_used_[index] = static_cast<uint16_t>(behind - page);
+      set_id(at, window.bytes, kTaken);
+      return at;
     }
-    return at;
   }
   return 0;
 }
@@ -99,7 +103,7 @@ uint64_t CodeRoom::in_side(const Side& side, const Window& window) {
   if (low >= high) return 0;
   if (high - low <= kSmallWindow) {
     for (uint64_t page = low & ~(kPage - 1); page < high; page += kPage) {
-      if (uint64_t at = in_page(page, window)) return at;
+      if (uint64_t at = in_page(page, page, window)) return at;
     }
     return 0;
   }
@@ -114,15 +118,20 @@ uint64_t CodeRoom::in_side(const Side& side, const Window& window) {
     ++tried;
     for (uint64_t i = next; i < kBlock / kPage; ++i) {
       uint64_t page = begin + i * kPage;
-      if (uint64_t at = in_page(page, window)) return at;
-      if (i == next && page_used_[offset_of(page) / kPage] > kPage - kMaxCode) ++next;
+      uint16_t& used = page_used_[offset_of(page) / kPage];
+      if (uint64_t at = in_page(page, page + used, window)) {
+        const uint64_t behind = at + window.bytes - page;
+        used = static_cast<uint16_t>(behind < kPage ? behind : kPage);
+        return at;
+      }
+      if (i == next && used > kPage - kMaxCode) ++next;
     }
   }
   return 0;
 }
 
 uint64_t CodeRoom::allocate(uint64_t from, const JumpShape& shape, uint32_t bytes) {
-  if (bytes > kMaxCode) return 0;
+  if (bytes > kMaxCode || !created()) return 0;
   // The fixed high bytes say in which part of the 4 GB the code must start.
   uint32_t high_mask = 0;
   for (uint32_t byte = 0xff000000u; byte != 0 && (shape.fixed_mask & byte) == byte; byte >>= 8) high_mask |= byte;

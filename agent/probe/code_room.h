@@ -27,7 +27,7 @@ class CodeRoom {
   bool created() const { return write_ != nullptr; }
 
   // An address for `bytes` of code (at most kMaxCode) that a jump ending at `from` reaches with
-  // such a displacement; 0 if there is none.
+  // such a displacement; 0 if there is none. It belongs to no probe yet.
   uint64_t allocate(uint64_t from, const JumpShape& shape, uint32_t bytes);
 
   // Where the code that runs at `address` is written.
@@ -45,6 +45,7 @@ class CodeRoom {
   static constexpr uint64_t kPage = 4096;
   static constexpr uint64_t kBlock = 1 << 20;  // a bump pointer each
   static constexpr uint64_t kGranule = 16;     // two probes never share one
+  static constexpr uint32_t kTaken = ~0u;
 
   struct Side {
     uint64_t begin = 0, bytes = 0;
@@ -60,14 +61,15 @@ class CodeRoom {
   const Side* side_of(uint64_t address) const;
   uint64_t offset_of(uint64_t address) const;
   uint64_t in_side(const Side& side, const Window& window);
-  uint64_t in_page(uint64_t page, const Window& window);
+  uint64_t in_page(uint64_t page, uint64_t from, const Window& window);
+  bool is_free(uint64_t address, uint32_t bytes) const;
   static bool fits(uint64_t address, const Window& window);
 
   Side low_, high_;
   uint8_t* write_ = nullptr;
-  uint16_t* page_used_ = nullptr;        // bytes taken from each page's start
+  uint16_t* page_used_ = nullptr;        // up to where each page was filled in order
   uint16_t* block_page_ = nullptr;       // first page of each block that is worth a look
-  std::atomic<uint32_t>* ids_ = nullptr;  // a granule each
+  std::atomic<uint32_t>* ids_ = nullptr;  // a granule each; kTaken: of no probe
 };
 
 }  // namespace classaccess

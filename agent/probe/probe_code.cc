@@ -8,9 +8,11 @@
 namespace classaccess {
 namespace {
 
-constexpr uint8_t kRcx = 1, kRsp = 4, kRbp = 5, kR13 = 13;
+constexpr uint8_t kRax = 0, kRcx = 1, kRsp = 4, kRbp = 5, kR13 = 13;
+constexpr int32_t kRedZone = 128;
+constexpr int32_t kSavedRax = 16;  // from RSP, behind the pushes
 // RAX and RCX have the shortest forms; none of them is a frame or thread register.
-constexpr uint8_t kScratch[] = {0, kRcx, 2, 6, 7, 8};
+constexpr uint8_t kScratch[] = {kRax, kRcx, 2, 6, 7, 8};
 
 // Appends instructions; all operands are 64 bits wide.
 class Code {
@@ -70,6 +72,81 @@ class Code {
     byte(reg & 7);  // never RSP, RBP, R12, R13
     word4(value);
   }
+  // mov byte fs:[offset], value
+  void store_thread_byte(int32_t offset, uint8_t value) {
+    byte(0x64);
+    byte(0xc6);
+    byte(0x04);
+    byte(0x25);
+    word4(static_cast<uint32_t>(offset));
+    byte(value);
+  }
+  // sub reg, fs:[offset]
+  void subtract_thread(unsigned reg, int32_t offset) {
+    byte(0x64);
+    memory(0x2b, reg, kNoReg, kNoReg, 1, offset);
+  }
+  void push(unsigned reg) {
+    if (reg >= 8) byte(0x41);
+    byte(0x50u | (reg & 7));
+  }
+  void pop(unsigned reg) {
+    if (reg >= 8) byte(0x41);
+    byte(0x58u | (reg & 7));
+  }
+  void move(unsigned to, unsigned from) {
+    byte(0x48u | (from >> 3) << 2 | to >> 3);
+    byte(0x89);
+    byte(0xc0u | (from & 7) << 3 | (to & 7));
+  }
+  void shift_right(unsigned reg, uint8_t bits) {
+    byte(0x48u | reg >> 3);
+    byte(0xc1);
+    byte(0xe8u | (reg & 7));
+    byte(bits);
+  }
+  void compare(unsigned reg, uint32_t value) {
+    byte(0x48u | reg >> 3);
+    byte(0x81);
+    byte(0xf8u | (reg & 7));
+    word4(value);
+  }
+  // kmovq (AVX512BW, which masks of more than 16 lanes need) or kmovw reg, k
+  void load_mask(unsigned reg, unsigned k, bool wide) {
+    unsigned not_r = reg < 8 ? 0x80 : 0;
+    if (wide) {
+      byte(0xc4);
+      byte(not_r | 0x61);
+      byte(0xfb);
+    } else {
+      byte(0xc5);
+      byte(not_r | 0x78);
+    }
+    byte(0x93);
+    byte(0xc0u | (reg & 7) << 3 | k);
+  }
+  void lahf() { byte(0x9f); }
+  void sahf() { byte(0x9e); }
+  void seto_al() {
+    byte(0x0f);
+    byte(0x90);
+    byte(0xc0);
+  }
+  void add_al(uint8_t value) {
+    byte(0x04);
+    byte(value);
+  }
+  // jae forward, to where land() is called with what it returned.
+  size_t jump_if_not_below() {
+    byte(0x0f);
+    byte(0x83);
+    word4(0);
+    return size_;
+  }
+  void land(size_t from) {
+    uint32_t displacement = static_cast<uint32_t>(size_ - from);
+    memcpy(to_ + from - 4, &displacement, 4);
+  }
   // jmp rel32; false if out of reach. `here`: where this code runs.
   bool jump(uint64_t here, uint64_t target) {
     int64_t displacement = static_cast<int64_t>(target - (here + size_ + 5));
@@ -86,8 +163,13 @@ class Code {
 
 }  // namespace
 
+bool has_mask(const Instruction& in) {
+  return in.touch == Touch::kLanes && in.encoding == Encoding::kEvex && in.mask != 0;
+}
+
 bool can_probe(const Instruction& in) {
-  if (!in.touches_memory || !in.has_memory || in.size == 0 || in.touch != Touch::kWhole) return false;
+  if (!in.touches_memory || !in.has_memory || in.size == 0) return false;
+  if (in.touch != Touch::kWhole && !has_mask(in)) return false;
   if (in.execute != Execute::kEmulate && in.execute != Execute::kDisplace) return false;
   if (in.address32 || in.vsib || in.base == kRip || !can_displace(in)) return false;
   if (in.base == kNoReg && in.index == kNoReg) return false;
@@ -96,53 +178,142 @@ bool can_probe(const Instruction& in) {
   return in.displacement == static_cast<int32_t>(in.displacement);
 }
 
-size_t write_probe(const Instruction& in, uint64_t pc, uint64_t at, uint32_t probe_id, bool interpreted,
-                   int32_t thread_offset, uint8_t* to, ProbeShape* shape) {
-  if (!can_probe(in)) return 0;
-  uint8_t scratch[2];
-  int found = 0;
-  for (uint8_t reg : kScratch) {
-    if (reg == in.base || reg == in.index) continue;
-    scratch[found++] = reg;
-    if (found == 2) break;
-  }
-  const uint8_t address = scratch[0], cursor = scratch[1];
-  const int32_t cursor_at = thread_offset + static_cast<int32_t>(offsetof(ProbeThread, cursor));
-  const int32_t save_at = thread_offset + static_cast<int32_t>(offsetof(ProbeThread, save));
+namespace {
 
-  Code code(to);
-  code.store_thread(save_at, address);
-  code.store_thread(save_at + 8, cursor);
-  code.lea(address, in.base, in.index, in.scale, static_cast<int32_t>(in.displacement));
-  code.load_thread(cursor, cursor_at);
-  code.store_number(cursor, probe_id);
-  code.store(cursor, 8, address);
-  int32_t words = 2;
-  if (in.index != kNoReg && in.base != kNoReg) code.store(cursor, 8 * words++, in.base);
-  if (interpreted) {
-    code.store(cursor, 8 * words++, kR13);
-    shape->method_load = static_cast<uint8_t>(code.size());
-    code.load(address, kRbp, -24);
-    shape->method_load_end = static_cast<uint8_t>(code.size());
-    code.store(cursor, 8 * words++, address);
+struct Scratch {
+  uint8_t address = 0, cursor = 0;
+};
+
+// RAX is not among a library's: it holds the flags.
+Scratch choose_scratch(const Instruction& in, bool with_rax) {
+  uint8_t found[2] = {};
+  int count = 0;
+  for (uint8_t reg : kScratch) {
+    if (reg == in.base || reg == in.index || (reg == kRax && !with_rax)) continue;
+    found[count++] = reg;
+    if (count == 2) break;
   }
-  code.lea(cursor, cursor, kNoReg, 1, 8 * words);
-  code.store_thread(cursor_at, cursor);
-  code.load_thread(cursor, save_at + 8);
-  code.load_thread(address, save_at);
+  return {found[0], found[1]};
+}
+
+// Id, address, base of an indexed operand. Returns the words so far.
+int32_t emit_record(Code& code, const Instruction& in, Scratch scratch, uint32_t probe_id, const ThreadOffsets& offsets,
+                    bool base_on_stack) {
+  const int32_t cursor_at = offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, cursor));
+  code.load_thread(scratch.cursor, cursor_at);
+  code.store_thread_byte(cursor_at + 7, kCursorBusy);
+  code.store_number(scratch.cursor, probe_id);
+  code.store(scratch.cursor, 8, scratch.address);
+  int32_t words = 2;
+  if (in.index != kNoReg && in.base != kNoReg) {
+    uint8_t base = in.base;
+    if (base_on_stack) code.load(base = scratch.address, kRsp, kSavedRax);
+    code.store(scratch.cursor, 8 * words++, base);
+  }
+  if (has_mask(in)) {
+    code.load_mask(scratch.address, in.mask, in.mask_lanes > 16);
+    code.store(scratch.cursor, 8 * words++, scratch.address);
+  }
+  return words;
+}
+
+void emit_advance(Code& code, Scratch scratch, int32_t words, const ThreadOffsets& offsets) {
+  code.lea(scratch.cursor, scratch.cursor, kNoReg, 1, 8 * words);
+  code.store_thread(offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, cursor)), scratch.cursor);
+}
+
+// The GS copy and the plain one, each with its way back.
+bool emit_access(Code& code, const Instruction& in, uint64_t at, uint64_t next, ProbeShape* shape) {
   shape->access = static_cast<uint8_t>(code.size());
   uint8_t copy[kMaxDisplaced];
-  const uint64_t next = pc + in.length;
-  if (write_displaced(in, next, copy) == 0) return 0;
+  if (write_displaced(in, next, copy) == 0) return false;
   code.bytes(copy, displaced_jump_offset(in));
-  if (!code.jump(at, next)) return 0;
+  if (!code.jump(at, next)) return false;
   shape->plain = static_cast<uint8_t>(code.size());
   code.bytes(in.bytes, in.length);
-  if (!code.jump(at, next)) return 0;
-  shape->end = static_cast<uint8_t>(code.size());
-  shape->cursor_register = cursor;
-  shape->address_register = address;
+  return code.jump(at, next);
+}
+
+bool write_code_cache_probe(Code& code, const Instruction& in, uint64_t pc, uint64_t at, uint32_t probe_id,
+                            bool interpreted, const ThreadOffsets& offsets, ProbeShape* shape) {
+  const Scratch scratch = choose_scratch(in, true);
+  const int32_t save_at = offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, save));
+  code.store_thread(save_at, scratch.address);
+  code.store_thread(save_at + 8, scratch.cursor);
+  code.lea(scratch.address, in.base, in.index, in.scale, static_cast<int32_t>(in.displacement));
+  int32_t words = emit_record(code, in, scratch, probe_id, offsets, false);
+  if (interpreted) {
+    code.store(scratch.cursor, 8 * words++, kR13);
+    shape->method_load = static_cast<uint8_t>(code.size());
+    code.load(scratch.address, kRbp, -24);
+    shape->method_load_end = static_cast<uint8_t>(code.size());
+    code.store(scratch.cursor, 8 * words++, scratch.address);
+  }
+  emit_advance(code, scratch, words, offsets);
+  code.load_thread(scratch.cursor, save_at + 8);
+  code.load_thread(scratch.address, save_at);
+  if (!emit_access(code, in, at, pc + in.length, shape)) return false;
+  shape->leave = shape->unrecorded = static_cast<uint8_t>(code.size());
+  shape->cursor_register = scratch.cursor;
+  shape->address_register = scratch.address;
   shape->record_words = static_cast<uint8_t>(words);
+  return true;
+}
+
+bool write_library_probe(Code& code, const Instruction& in, uint64_t pc, uint64_t at, uint32_t probe_id,
+                         const ThreadOffsets& offsets, uint64_t watched_pages, ProbeShape* shape) {
+  if (watched_pages >> 31 != 0) return false;
+  const Scratch scratch = choose_scratch(in, false);
+  auto restore = [&] {
+    code.add_al(127);  // overflows if it was set
+    code.sahf();
+    code.pop(scratch.cursor);
+    code.pop(scratch.address);
+    code.pop(kRax);
+    code.lea(kRsp, kRsp, kNoReg, 1, kRedZone);
+  };
+  code.lea(kRsp, kRsp, kNoReg, 1, -kRedZone);
+  code.push(kRax);
+  code.push(scratch.address);
+  code.push(scratch.cursor);
+  shape->pushed = static_cast<uint8_t>(code.size());
+  code.lea(scratch.address, in.base, in.index, in.scale, static_cast<int32_t>(in.displacement));
+  code.lahf();
+  code.seto_al();
+  code.move(scratch.cursor, scratch.address);
+  code.subtract_thread(scratch.cursor, offsets.watched_low);
+  code.shift_right(scratch.cursor, 12);
+  code.compare(scratch.cursor, static_cast<uint32_t>(watched_pages));
+  const size_t leave = code.jump_if_not_below();
+  int32_t words = emit_record(code, in, scratch, probe_id, offsets, in.base == kRax);
+  emit_advance(code, scratch, words, offsets);
+  restore();
+  const uint64_t next = pc + in.length;
+  if (!emit_access(code, in, at, next, shape)) return false;
+  code.land(leave);
+  shape->leave = static_cast<uint8_t>(code.size());
+  restore();
+  shape->unrecorded = static_cast<uint8_t>(code.size());
+  code.bytes(in.bytes, in.length);
+  if (!code.jump(at, next)) return false;
+  shape->cursor_register = scratch.cursor;
+  shape->address_register = scratch.address;
+  shape->record_words = static_cast<uint8_t>(words);
+  return true;
+}
+
+}  // namespace
+
+size_t write_probe(const Instruction& in, uint64_t pc, uint64_t at, uint32_t probe_id, ProbeKind kind,
+                   const ThreadOffsets& offsets, uint64_t watched_pages, uint8_t* to, ProbeShape* shape) {
+  if (!can_probe(in)) return 0;
+  *shape = {};
+  Code code(to);
+  bool done = kind == ProbeKind::kLibrary
+                  ? write_library_probe(code, in, pc, at, probe_id, offsets, watched_pages, shape)
+                  : write_code_cache_probe(code, in, pc, at, probe_id, kind == ProbeKind::kInterpreted, offsets, shape);
+  if (!done) return 0;
+  shape->end = static_cast<uint8_t>(code.size());
   return code.size();
 }
 

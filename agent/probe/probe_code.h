@@ -1,16 +1,26 @@
 // The code of a probe: makes a record, performs the instruction on the twin view, jumps
-// back. No flag is touched, no stack used; registers are as the program left them when
-// the instruction itself runs.
+// back. Flags and registers are as the program left them when the instruction itself runs.
 //
 //   save two scratch registers            mov fs:[save], r
 //   address of the operand                lea a, [base + index * scale + displacement]
-//   cursor of this thread                 mov c, fs:[cursor]
+//   cursor of this thread                 mov c, fs:[cursor]; mov byte fs:[cursor+7], busy
 //   the record                            mov [c], id; mov [c+8], a; ...
 //   cursor += record                      lea c, [c+n]; mov fs:[cursor], c
 //   restore the scratch registers
 //   the instruction behind a GS prefix    (GS base = distance to the twin: x86/displace.h)
 //   jmp behind the site
 //   the plain instruction; jmp behind the site     for an address outside the heap
+//
+// In a library most addresses are outside the heap, and many threads are not recorded: there
+// the record is made only if the address lies in the window that the thread is watched in.
+// That needs flags (LAHF, SETO) and registers, saved on the stack behind the red zone:
+//
+//   lea rsp, [rsp-128]; push rax, a, c; lea a, operand; lahf; seto al
+//   mov c, a; sub c, fs:[low]; shr c, 12; cmp c, pages; jae leave
+//   the record as above; add al, 127; sahf; pop c, a, rax; lea rsp, [rsp+128]
+//   the instruction behind a GS prefix; jmp; the plain instruction; jmp
+//   leave: add al, 127; sahf; pop ...; lea rsp, [rsp+128]
+//   the plain instruction; jmp behind the site     it is not recorded yet, and may trap
 //
 // Context: signal handler and any thread; pure functions.
 #pragma once
@@ -26,15 +36,20 @@ namespace classaccess {
 struct ProbeRecord {
   uint64_t probe_id;
   uint64_t address;
-  uint64_t more[3];  // base register if the operand has an index; then, in the interpreter, r13 and [rbp-24]
+  // Base register if the operand has an index; mask register if it has one; then, in the
+  // interpreter, r13 and [rbp-24].
+  uint64_t more[4];
 };
 
 // Offsets in the code.
 struct ProbeShape {
+  uint8_t pushed = 0;           // libraries: behind the last push; 0: nothing is pushed
   uint8_t method_load = 0;      // of mov a, [rbp-24] (interpreter); 0: none
   uint8_t method_load_end = 0;
   uint8_t access = 0;           // of the GS copy: registers are the program's from here on
-  uint8_t plain = 0;            // of the plain copy
+  uint8_t plain = 0;            // of the plain copy behind a record
+  uint8_t leave = 0;            // libraries: restores what was saved; no record is made
+  uint8_t unrecorded = 0;       // libraries: the plain copy behind that; else `end`
   uint8_t end = 0;
   uint8_t cursor_register = 0;  // that points at the record while it is written
   uint8_t address_register = 0;
@@ -43,13 +58,25 @@ struct ProbeShape {
 
 constexpr size_t kMaxProbeCode = 256;
 
-// True if the instruction can run in a probe: one plain operand that LEA can compute.
+// True if the instruction can run in a probe: one operand that LEA can compute, whole or in
+// lanes of a mask register.
 bool can_probe(const Instruction& instruction);
 
+// True if its record has the mask register.
+bool has_mask(const Instruction& instruction);
+
+// Where a thread keeps what its probes need: offsets from the FS base.
+struct ThreadOffsets {
+  int32_t probe_thread = 0;  // ProbeThread
+  int32_t watched_low = 0;   // t_watched_low; libraries only
+};
+
+enum class ProbeKind : uint8_t { kCompiled, kInterpreted, kLibrary };
+
 // Writes the code that will run at `at` for the site at `pc`; returns its length and fills
-// *shape. 0 if can_probe says no or `pc` is out of reach. `thread_offset`: of ProbeThread
-// from the FS base.
-size_t write_probe(const Instruction& instruction, uint64_t pc, uint64_t at, uint32_t probe_id, bool interpreted,
-                   int32_t thread_offset, uint8_t* to, ProbeShape* shape);
+// *shape. 0 if can_probe says no or `pc` is out of reach. `watched_pages`: size of the watched
+// window, below 2^31 pages.
+size_t write_probe(const Instruction& instruction, uint64_t pc, uint64_t at, uint32_t probe_id, ProbeKind kind,
+                   const ThreadOffsets& offsets, uint64_t watched_pages, uint8_t* to, ProbeShape* shape);
 
 }  // namespace classaccess

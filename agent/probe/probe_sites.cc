@@ -43,7 +43,8 @@ const Refusal* refusal_of(LayResult why) {
 
 bool ProbeSites::create(const OopRange& oops) {
   oops_ = oops;
-  thread_offset_ = probe_thread_offset();
+  offsets_ = {probe_thread_offset(), oops.watched_low_offset};
+  watched_pages_ = (oops.heap_high - oops.heap_low) >> 12;
   if (!probes_.create(kProbes) || !sites_.create(kSites)) return false;
   auto* table = reserve_array<std::atomic<uint32_t>>(kSlots);
   if (table == nullptr) return false;
@@ -88,7 +89,14 @@ bool ProbeSites::in_force(const Site& site) const {
          memcmp(now, site.jump, site.patch_length) == 0;
 }
 
-bool ProbeSites::knows(uint64_t pc) const { return find(pc) != nullptr; }
+bool ProbeSites::trapped_for_us(uint64_t pc) const {
+  if (find(pc) == nullptr) return false;
+  const uint32_t before = patches_.load(std::memory_order_acquire);
+  uint8_t now = 0;
+  if (safe_copy_prefix(&now, pc, 1) != 1) return false;
+  const uint32_t after = patches_.load(std::memory_order_acquire);
+  return now != 0xcc || before != after || (before & 1) != 0;
+}
 
 bool ProbeSites::patched(uint64_t pc) const {
   Site* site = find(pc);
@@ -100,7 +108,8 @@ bool ProbeSites::may_be_oop(const Instruction& in) const {
                    (in.opcode == 0xc7 || in.opcode == 0x81 || in.opcode == 0xf7) && !in.operand16;
   if (!immediate) return false;
   uint64_t oop = oops_.narrow_base + (static_cast<uint64_t>(static_cast<uint32_t>(in.immediate)) << oops_.narrow_shift);
-  return oop >= oops_.heap_low && oop < oops_.heap_high;
+  // -1 is no oop: no object starts in the heap's last 8 bytes.
+  return oop >= oops_.heap_low && oop + 16 <= oops_.heap_high;
 }
 
 // The sites before `pc` whose jump has bytes in [pc, pc + length).
@@ -115,11 +124,21 @@ int ProbeSites::dependents_of(uint64_t pc, int length, Site** out) const {
   return count;
 }
 
-bool ProbeSites::restore(Site* site) {
-  bool done = CodePatch::write(site->pc.load(std::memory_order_relaxed), site->jump, site->original, site->patch_length);
-  site->probe.store(0, std::memory_order_release);
-  if (done) count(g_counters.probes_taken_back);
+// A library's text is not writable.
+bool ProbeSites::write(const Site& site, const uint8_t* from, const uint8_t* to) {
+  const uint64_t pc = site.pc.load(std::memory_order_relaxed);
+  patches_.fetch_add(1, std::memory_order_seq_cst);
+  bool done = site.request.kind == ProbeKind::kLibrary ? CodePatch::write_text(pc, from, to, site.patch_length)
+                                                       : CodePatch::write(pc, from, to, site.patch_length);
+  patches_.fetch_add(1, std::memory_order_seq_cst);
   return done;
+}
+
+bool ProbeSites::restore(Site* site) {
+  if (!write(*site, site->jump, site->original)) return !in_force(*site);
+  site->probe.store(0, std::memory_order_release);
+  count(g_counters.probes_taken_back);
+  return true;
 }
 
 // Takes back the jumps that need this site's bytes, the farthest first; appends them to
@@ -131,8 +150,7 @@ bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
   for (int i = 0; i < found; ++i) {
     if (*count >= kMaxDependents) return false;
     if (!in_force(*direct[i])) continue;  // by way of another one
-    if (!take_back_dependents(direct[i], taken, count)) return false;
-    restore(direct[i]);
+    if (!take_back_dependents(direct[i], taken, count) || !restore(direct[i])) return false;
     // Nobody may run the old jump's head with its neighbour's new bytes.
     CodePatch::serialise_cores();
     taken[(*count)++] = direct[i];
@@ -156,12 +174,20 @@ LayResult ProbeSites::shape_of(const Site& site, size_t jump_length, JumpShape* 
   for (size_t at = 0; at < shared;) {
     Site* next = find(pc + in.length + at);
     if (next != nullptr && in_force(*next)) {
+      // A patching stub of C1's that a second thread finishes late takes our jump for its own
+      // and writes the instruction over it: such a field access has a displacement of 4 bytes.
+      const Instruction& successor = *next->request.instruction;
+      if (next->request.kind == ProbeKind::kCompiled && successor.has_modrm && successor.modrm >> 6 == 2) {
+        return LayResult::kSuccessor;
+      }
       at += next->patch_length;
       if (next->request.instruction->length > next->patch_length && at < shared) return LayResult::kSuccessor;
       continue;
     }
     size_t length = 0;
-    if (!bytes_are_stable(behind + at, got - at, shared - at, &length)) return LayResult::kSuccessor;
+    bool stable = bytes_are_stable(behind + at, got - at, shared - at, &length);
+    // Libraries and the interpreter are not rewritten.
+    if (site.request.kind == ProbeKind::kCompiled ? !stable : length == 0) return LayResult::kSuccessor;
     at += length;
   }
   for (size_t i = 0; i < shared; ++i) {
@@ -180,8 +206,8 @@ uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape, uint6
   uint32_t id = site.last_probe;
   for (int i = 0; i < kMaxOlder && id != 0; ++i, id = probes_.row(id).older) {
     const Probe& probe = probes_.row(id);
-    uint32_t displacement = static_cast<uint32_t>(probe.start - jump_end);
-    if ((displacement & shape.fixed_mask) == shape.fixed && probe.interpreted == site.request.interpreted &&
+    uint32_t displacement = static_cast<uint32_t>(probe.entry - jump_end);
+    if ((displacement & shape.fixed_mask) == shape.fixed && probe.kind == site.request.kind &&
         probe.owner == site.request.owner && probe.site_id == site.request.site_id &&
         probe.instruction->length == in.length && memcmp(probe.instruction->bytes, in.bytes, in.length) == 0) {
       return id;
@@ -190,36 +216,63 @@ uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape, uint6
   return 0;
 }
 
+size_t ProbeSites::write_code(const Site& site, uint64_t at, uint32_t id, uint8_t* to, ProbeShape* shape) const {
+  return write_probe(*site.request.instruction, site.pc.load(std::memory_order_relaxed), at, id, site.request.kind,
+                     offsets_, watched_pages_, to, shape);
+}
+
+// Room for `bytes` of code, and where a jump that ends at jump_end enters it. Where few
+// displacements will do, a jump to the code is all that lies there.
+uint64_t ProbeSites::place(CodeRoom* room, const JumpShape& wanted, uint64_t jump_end, uint32_t bytes,
+                           uint64_t* entry) {
+  constexpr uint32_t kThreeBytes = 0xffffff00u;
+  const bool scarce = (wanted.fixed_mask & kThreeBytes) == kThreeBytes;
+  for (bool small : {true, false}) {
+    JumpShape shape = wanted;
+    shape.low_byte_small = small;
+    *entry = scarce ? 0 : room->allocate(jump_end, shape, bytes);
+    if (*entry != 0) return *entry;
+  }
+  JumpShape shape = wanted;
+  shape.low_byte_small = false;
+  *entry = room->allocate(jump_end, shape, kJumpBytes);
+  if (*entry == 0) return 0;
+  const uint64_t behind = *entry + kJumpBytes;
+  const uint64_t at = room->allocate(behind, JumpShape{}, bytes);
+  const auto displacement = static_cast<uint32_t>(at - behind);
+  uint8_t* jump = room->write_at(*entry);
+  jump[0] = kJump;
+  memcpy(jump + 1, &displacement, 4);
+  return at;
+}
+
 uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, uint64_t jump_end, LayResult* why) {
   const Instruction& in = *site.request.instruction;
   const uint64_t pc = site.pc.load(std::memory_order_relaxed);
-  const bool interpreted = site.request.interpreted;
   uint8_t code[kMaxProbeCode];
   ProbeShape unused;
   *why = LayResult::kUnfit;
   // Its length does not depend on where it runs.
-  size_t bytes = write_probe(in, pc, pc, 1, interpreted, thread_offset_, code, &unused);
+  size_t bytes = write_code(site, pc, 1, code, &unused);
   if (bytes == 0) return 0;
   *why = LayResult::kNoRoom;
-  JumpShape shape = wanted;
-  uint64_t at = room_.allocate(jump_end, shape, static_cast<uint32_t>(bytes));
-  if (at == 0) {
-    shape.low_byte_small = false;
-    at = room_.allocate(jump_end, shape, static_cast<uint32_t>(bytes));
-  }
+  CodeRoom& room = room_for(site);
+  uint64_t entry = 0;
+  const uint64_t at = place(&room, wanted, jump_end, static_cast<uint32_t>(bytes), &entry);
   uint32_t id = at != 0 ? probes_.claim() : 0;
   if (id == 0) return 0;
   Probe& probe = probes_.row(id);
-  if (write_probe(in, pc, at, id, interpreted, thread_offset_, code, &probe.shape) != bytes) return 0;
-  memcpy(room_.write_at(at), code, bytes);
+  if (write_code(site, at, id, code, &probe.shape) != bytes) return 0;
+  memcpy(room.write_at(at), code, bytes);
   probe.pc = pc;
   probe.start = at;
-  probe.interpreted = interpreted;
+  probe.entry = entry;
+  probe.kind = site.request.kind;
   probe.instruction = &in;
   probe.owner = site.request.owner;
   probe.site_id = site.request.site_id;
   probe.older = site.last_probe;
-  room_.set_id(at, static_cast<uint32_t>(bytes), id);
+  room.set_id(at, static_cast<uint32_t>(bytes), id);
   return id;
 }
 
@@ -241,7 +294,7 @@ uint32_t ProbeSites::find_probe(Site* site, LayResult* why) {
     if (id != 0) {
       memcpy(site->jump, kPadding + kMaxPadding - padding, padding);
       site->jump[padding] = kJump;
-      uint32_t displacement = static_cast<uint32_t>(probes_.row(id).start - (pc + length));
+      uint32_t displacement = static_cast<uint32_t>(probes_.row(id).entry - (pc + length));
       memcpy(site->jump + padding + 1, &displacement, 4);
       site->jump_length = static_cast<uint8_t>(length);
       return id;
@@ -268,7 +321,7 @@ LayResult ProbeSites::lay_site(Site* site) {
   memcpy(site->original, in.bytes, site->patch_length);
   // Known before the jump is there: a thread may meet it at once.
   site->probe.store(id, std::memory_order_release);
-  if (!CodePatch::write(pc, site->original, site->jump, site->patch_length)) {
+  if (!write(*site, site->original, site->jump)) {
     site->probe.store(0, std::memory_order_release);
     return LayResult::kBytesChanged;
   }
@@ -289,7 +342,7 @@ LayResult ProbeSites::lay(const Request& request) {
   const Instruction& in = *request.instruction;
   LayResult result = LayResult::kLaid;
   if (!can_probe(in)) result = LayResult::kUnfit;
-  if (result == LayResult::kLaid && may_be_oop(in)) result = LayResult::kImmediate;
+  if (result == LayResult::kLaid && request.kind != ProbeKind::kLibrary && may_be_oop(in)) result = LayResult::kImmediate;
   if (result != LayResult::kLaid) {
     count(refusal_of(result)->sites);
     return result;
@@ -316,18 +369,19 @@ LayResult ProbeSites::lay(const Request& request) {
   return result;
 }
 
-bool ProbeSites::take_back(uint64_t pc) {
+LayResult ProbeSites::take_back(uint64_t pc) {
   Site* site = find(pc);
-  if (site == nullptr) return true;
-  if (lock_.test_and_set(std::memory_order_acquire)) return false;
+  if (site == nullptr) return LayResult::kLaid;
+  if (lock_.test_and_set(std::memory_order_acquire)) return LayResult::kBusy;
+  bool done = true;
   if (in_force(*site)) {
     Site* taken[kMaxDependents];
     int count = 0;
-    if (take_back_dependents(site, taken, &count)) restore(site);
+    done = take_back_dependents(site, taken, &count) && restore(site);
     lay_again(taken, count);
   }
   lock_.clear(std::memory_order_release);
-  return true;
+  return done ? LayResult::kLaid : LayResult::kBytesChanged;
 }
 
 uint32_t ProbeSites::take_back_all() {

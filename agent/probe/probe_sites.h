@@ -24,10 +24,11 @@ namespace classaccess {
 
 // A row per probe; constant once CodeRoom knows its code by the id.
 struct Probe {
-  bool interpreted = false;
+  ProbeKind kind = ProbeKind::kCompiled;
   ProbeShape shape;
   uint64_t pc = 0;     // of the site
   uint64_t start = 0;  // of the probe's code
+  uint64_t entry = 0;  // where the site's jump goes: `start`, or a jump to it
   const Instruction* instruction = nullptr;
   void* owner = nullptr;   // whose: fault/instruction_cache's row
   uint32_t site_id = 0;    // SiteTable; 0 in the interpreter
@@ -54,18 +55,22 @@ struct Refusal {
 // Null for kLaid and kBusy.
 const Refusal* refusal_of(LayResult why);
 
-// What the instruction's immediate may not be: an oop that the collector rewrites.
+// The heap, as far as probes ask: what an instruction's immediate may not be (an oop that
+// the collector rewrites), and the window of a library's probes.
 struct OopRange {
   uint64_t heap_low = 0, heap_high = 0;
   uint64_t narrow_base = 0;
   uint32_t narrow_shift = 0;
+  int32_t watched_low_offset = 0;  // of t_watched_low from the FS base
 };
 
 class ProbeSites {
  public:
-  // After room().create. False: no memory.
+  // After room().create (and library_room().create: without it no library is probed). False:
+  // no memory.
   bool create(const OopRange& oops);
   CodeRoom& room() { return room_; }
+  CodeRoom& library_room() { return library_room_; }
   bool enabled() const { return table_ != nullptr; }
 
   struct Request {
@@ -73,24 +78,29 @@ class ProbeSites {
     const Instruction* instruction = nullptr;  // lives for ever
     void* owner = nullptr;
     uint32_t site_id = 0;
-    bool interpreted = false;
+    ProbeKind kind = ProbeKind::kCompiled;
   };
   LayResult lay(const Request& request);
 
-  // Restores the site's bytes (and takes back the jumps that share them). False: busy.
-  bool take_back(uint64_t pc);
+  // Restores the site's bytes (and takes back the jumps that share them). kLaid: done, kBusy,
+  // or kBytesChanged: it could not be written.
+  LayResult take_back(uint64_t pc);
   // Every site, at the end. Returns how many could not be restored.
   uint32_t take_back_all();
 
   // The probe whose code holds `pc`, or null.
   Probe* at(uint64_t pc) {
     uint32_t id = room_.id_at(pc);
+    if (id == 0) id = library_room_.id_at(pc);
     return id != 0 ? &probes_.row(id) : nullptr;
   }
   Probe& row(uint32_t id) { return probes_.row(id); }
 
   // True if our jump, or the int3 of a patch under way, is or was at `pc`.
-  bool knows(uint64_t pc) const;
+  bool knows(uint64_t pc) const { return find(pc) != nullptr; }
+  // True if the int3 that a thread met at `pc` was that of a patch under way: it may go back
+  // there. False: it is somebody else's.
+  bool trapped_for_us(uint64_t pc) const;
   // True if our jump is there now.
   bool patched(uint64_t pc) const;
 
@@ -119,6 +129,7 @@ class ProbeSites {
   LayResult lay_site(Site* site);
   void lay_again(Site* const* taken, int count);
   uint32_t find_probe(Site* site, LayResult* why);
+  static uint64_t place(CodeRoom* room, const JumpShape& wanted, uint64_t jump_end, uint32_t bytes, uint64_t* entry);
   uint32_t make_probe(const Site& site, const JumpShape& shape, uint64_t jump_end, LayResult* why);
   uint32_t older_probe(const Site& site, const JumpShape& shape, uint64_t jump_end) const;
   LayResult shape_of(const Site& site, size_t jump_length, JumpShape* shape) const;
@@ -126,14 +137,21 @@ class ProbeSites {
   bool restore(Site* site);
   bool take_back_dependents(Site* site, Site** taken, int* count);
   bool may_be_oop(const Instruction& instruction) const;
+  bool write(const Site& site, const uint8_t* from, const uint8_t* to);
+  size_t write_code(const Site& site, uint64_t at, uint32_t id, uint8_t* to, ProbeShape* shape) const;
+
+  CodeRoom& room_for(const Site& site) { return site.request.kind == ProbeKind::kLibrary ? library_room_ : room_; }
 
   CodeRoom room_;
+  CodeRoom library_room_;
   AppendTable<Probe> probes_;
   AppendTable<Site> sites_;
   std::atomic<uint32_t>* table_ = nullptr;  // by pc
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
+  std::atomic<uint32_t> patches_{0};  // odd while one is under way
   OopRange oops_;
-  int32_t thread_offset_ = 0;
+  ThreadOffsets offsets_;
+  uint64_t watched_pages_ = 0;
 };
 
 extern ProbeSites g_probes;

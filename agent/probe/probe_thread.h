@@ -2,10 +2,13 @@
 //
 // `cursor` is where the thread's next record goes: null until the thread's first probe
 // (whose store then faults and gets it a buffer), inside its own buffer for a recorded
-// thread, in the shared discard buffer for any other. The two save slots hold the scratch
-// registers while a probe makes its record: the stack is not touched, so no guard page and
-// no red zone is met. Only code of the code cache is probed, which no signal handler runs,
-// so the slots are never used twice at once.
+// thread, in the shared discard buffer for any other. While a record is being made its top
+// byte is kCursorBusy: a probe of a library that a signal handler runs just then faults on
+// that address, makes no record, and its access traps instead.
+//
+// The two save slots hold the scratch registers of a probe in the code cache, which no signal
+// handler runs: they are never used twice at once. There the stack is not touched, so no guard
+// page is met. Libraries are run by signal handlers: their probes save on the stack.
 // Context: probes, and the thread's own signal handler.
 #pragma once
 
@@ -17,6 +20,10 @@ struct ProbeThread {
   uint64_t cursor = 0;
   uint64_t save[2] = {};
 };
+
+constexpr uint8_t kCursorBusy = 1;
+constexpr uint64_t kCursorMask = ~0ull >> 8;
+constexpr uint64_t kCursorBusyBit = static_cast<uint64_t>(kCursorBusy) << 56;
 
 extern __thread ProbeThread t_probe __attribute__((tls_model("initial-exec")));
 

@@ -12,8 +12,9 @@
 
 namespace classaccess {
 
-struct CodeCacheRoom {
-  uint64_t low_begin = 0, low_end = 0;    // in front of the code cache
+// Address space on both sides of code.
+struct RoomAround {
+  uint64_t low_begin = 0, low_end = 0;    // in front of it
   uint64_t high_begin = 0, high_end = 0;  // behind it
 };
 
@@ -25,6 +26,6 @@ uint64_t reserve_with_room(size_t bytes);
 
 // The room round the reservation that holds `code`; empty if there is none. Gives all
 // other rooms back.
-CodeCacheRoom take_code_cache_room(uint64_t code);
+RoomAround take_code_cache_room(uint64_t code);
 
 }  // namespace classaccess

@@ -15,7 +15,7 @@ namespace {
 // interval grows with what a commit costs, but not so far that the two make a second.
 constexpr uint64_t kCommitNs = 200000000, kMaxCommitNs = 400000000;
 constexpr uint64_t kDiagnosticsNs = 1000000000;
-constexpr uint64_t kProbesNs = 100000000;
+constexpr uint64_t kProbesNs = 300000000;
 
 // The name under its seqlock; false while the owner is writing it.
 template <typename State>

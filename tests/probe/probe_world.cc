@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "agent/probe/probe_thread.h"
+#include "agent/protect/heap_gate.h"
 #include "agent/x86/decode.h"
 
 namespace classaccess {
@@ -20,38 +21,53 @@ void need(bool ok) {
   if (!ok) abort();
 }
 
-}  // namespace
+struct Data {
+  uint64_t plain = 0, twin = 0, buffer = 0;
+};
 
-ProbeWorld& ProbeWorld::get() {
-  static ProbeWorld* world = new ProbeWorld;
-  return *world;
+Data make_data() {
+  constexpr uint64_t kBytes = ProbeWorld::kDataBytes;
+  int fd = static_cast<int>(syscall(SYS_memfd_create, "data", 0));
+  need(fd >= 0 && ftruncate(fd, kBytes) == 0);
+  // The twin above, so that the distance is positive and arch_prctl takes it.
+  void* plain = mmap(reinterpret_cast<void*>(1ull << 40), kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* second = mmap(reinterpret_cast<void*>(3ull << 40), kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  need(plain != MAP_FAILED && second != MAP_FAILED && second > plain);
+  close(fd);
+  void* buffer = mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  need(buffer != MAP_FAILED);
+  // What a probe does must go to the twin: the plain view is closed.
+  need(mprotect(plain, kBytes, PROT_NONE) == 0);
+  return {reinterpret_cast<uint64_t>(plain), reinterpret_cast<uint64_t>(second), reinterpret_cast<uint64_t>(buffer)};
 }
 
-ProbeWorld::ProbeWorld() {
+}  // namespace
+
+ProbeWorld& ProbeWorld::get(ProbeKind kind) {
+  static ProbeWorld* compiled = new ProbeWorld(ProbeKind::kCompiled);
+  if (kind != ProbeKind::kLibrary) return *compiled;
+  static ProbeWorld* library = new ProbeWorld(ProbeKind::kLibrary);
+  return *library;
+}
+
+ProbeWorld::ProbeWorld(ProbeKind kind) : kind_(kind) {
   constexpr uint64_t kMiddle = 1 << 20;
   void* all = mmap(nullptr, 2 * kSide + 2 * kMiddle, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   need(all != MAP_FAILED);
   uint64_t low = (reinterpret_cast<uint64_t>(all) + kMiddle - 1) & ~(kMiddle - 1);
   code = low + kSide;
   need(mprotect(reinterpret_cast<void*>(code), kCodeBytes, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
-  int fd = static_cast<int>(syscall(SYS_memfd_create, "data", 0));
-  need(fd >= 0 && ftruncate(fd, kDataBytes) == 0);
-  // The twin above, so that the distance is positive and arch_prctl takes it.
-  void* plain = mmap(reinterpret_cast<void*>(1ull << 40), kDataBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  void* second = mmap(reinterpret_cast<void*>(3ull << 40), kDataBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  need(plain != MAP_FAILED && second != MAP_FAILED && second > plain);
-  close(fd);
-  data = reinterpret_cast<uint64_t>(plain);
-  twin = reinterpret_cast<uint64_t>(second);
+  static const Data shared = make_data();
+  data = shared.plain;
+  twin = shared.twin;
+  buffer = shared.buffer;
   need(syscall(SYS_arch_prctl, kArchSetGs, twin - data) == 0);
-  // What a probe does must go to the twin: the plain view is closed.
-  need(mprotect(plain, kDataBytes, PROT_NONE) == 0);
-  buffer = reinterpret_cast<uint64_t>(
-      mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   t_probe.cursor = buffer;
+  watch_this_thread(data);
   sites = new ProbeSites;
-  need(sites->room().create(low, low + kSide, code + kMiddle, code + kMiddle + kSide - kMiddle));
-  need(sites->create({data, data + kDataBytes, 0, 3}));
+  CodeRoom& room = kind == ProbeKind::kLibrary ? sites->library_room() : sites->room();
+  need(room.create(low, low + kSide, code + kMiddle, code + kMiddle + kSide - kMiddle));
+  need(sites->create({data, data + kDataBytes, 0, 3, watched_low_offset()}));
 }
 
 uint64_t ProbeWorld::put(const std::vector<uint8_t>& bytes, uint64_t at) {
@@ -60,13 +76,13 @@ uint64_t ProbeWorld::put(const std::vector<uint8_t>& bytes, uint64_t at) {
   return code + at;
 }
 
-LayResult ProbeWorld::lay(uint64_t pc, bool interpreted) {
+LayResult ProbeWorld::lay(uint64_t pc) {
   auto* in = new Instruction;
   need(decode(reinterpret_cast<const uint8_t*>(pc), 15, in));
   ProbeSites::Request request;
   request.pc = pc;
   request.instruction = in;
-  request.interpreted = interpreted;
+  request.kind = kind_;
   return sites->lay(request);
 }
 

@@ -13,7 +13,9 @@ namespace classaccess {
 
 class ProbeWorld {
  public:
-  static ProbeWorld& get();  // made once: the rooms are large
+  // Made once each: the rooms are large. Compiled: code of the code cache; library: code that is
+  // patched as text, whose probes ask for the thread's window. They share the data.
+  static ProbeWorld& get(ProbeKind kind = ProbeKind::kCompiled);
 
   static constexpr uint64_t kDataBytes = 64 << 10;
   static constexpr uint64_t kCodeBytes = 1 << 20;
@@ -24,7 +26,7 @@ class ProbeWorld {
 
   // Writes `bytes` at offset `at` of the code, the rest of it RET.
   uint64_t put(const std::vector<uint8_t>& bytes, uint64_t at = 0);
-  LayResult lay(uint64_t pc, bool interpreted = false);
+  LayResult lay(uint64_t pc);
   // Calls the code with rdi, rsi, rdx, rcx; returns rax.
   static uint64_t call(uint64_t pc, uint64_t rdi, uint64_t rsi, uint64_t rdx, uint64_t rcx);
   // Records since the last call, and the cursor back at the start.
@@ -37,7 +39,8 @@ class ProbeWorld {
   ProbeSites* sites = nullptr;
 
  private:
-  ProbeWorld();
+  explicit ProbeWorld(ProbeKind kind);
+  ProbeKind kind_;
 };
 
 }  // namespace classaccess

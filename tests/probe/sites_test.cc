@@ -16,6 +16,7 @@
 
 #include "agent/base/counters.h"
 #include "agent/probe/probe_thread.h"
+#include "agent/protect/heap_gate.h"
 #include "tests/probe/probe_world.h"
 
 namespace classaccess {
@@ -59,10 +60,12 @@ const Bytes kPieces[] = {
 
 class Sites : public testing::Test {
  protected:
-  ProbeWorld& world_ = ProbeWorld::get();
+  explicit Sites(ProbeKind kind = ProbeKind::kCompiled) : world_(ProbeWorld::get(kind)) {}
+  ProbeWorld& world_;
   void SetUp() override {
+    watch_this_thread(world_.data);
     world_.sites->take_back_all();
-    world_.take_records();
+    t_probe.cursor = world_.buffer;  // the other world's records
     fill(1);
   }
   void fill(unsigned seed) {
@@ -76,7 +79,22 @@ class Sites : public testing::Test {
   }
 };
 
-TEST_F(Sites, ThreeByteLoadIsRecordedAndDone) {
+// What holds for code of the code cache and of libraries.
+class AnySites : public Sites, public testing::WithParamInterface<ProbeKind> {
+ protected:
+  AnySites() : Sites(GetParam()) {}
+};
+INSTANTIATE_TEST_SUITE_P(Of, AnySites, testing::Values(ProbeKind::kCompiled, ProbeKind::kLibrary),
+                         [](const auto& sites) {
+                           return std::string(sites.param == ProbeKind::kLibrary ? "Libraries" : "CodeCache");
+                         });
+
+class LibrarySites : public Sites {
+ protected:
+  LibrarySites() : Sites(ProbeKind::kLibrary) {}
+};
+
+TEST_P(AnySites, ThreeByteLoadIsRecordedAndDone) {
   uint64_t pc = world_.put({0x8b, 0x47, 0x08, 0x48, 0x31, 0xd2, 0xc3});  // mov eax,[rdi+8]; xor rdx,rdx
   ASSERT_EQ(world_.lay(pc), LayResult::kLaid);
   EXPECT_EQ(ProbeWorld::call(pc, world_.data, 0, 0, 0), reinterpret_cast<uint32_t*>(world_.twin)[2]);
@@ -86,7 +104,7 @@ TEST_F(Sites, ThreeByteLoadIsRecordedAndDone) {
   EXPECT_EQ(seen[0].address, world_.data + 8);
 }
 
-TEST_F(Sites, TheBaseOfAnIndexedOperandIsKept) {
+TEST_P(AnySites, TheBaseOfAnIndexedOperandIsKept) {
   uint64_t pc = world_.put({0x8b, 0x44, 0x8e, 0x04, 0x48, 0x31, 0xd2, 0xc3});
   ASSERT_EQ(world_.lay(pc), LayResult::kLaid);
   ProbeWorld::call(pc, 0, world_.data + 64, 0, 3);
@@ -123,7 +141,7 @@ TEST_F(Sites, AnImmediateThatMayBeAnOopIsRefused) {
   EXPECT_EQ(world_.lay(world_.put(code, 256)), expected);
 }
 
-TEST_F(Sites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
+TEST_P(AnySites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
   unsigned seed = std::random_device()();
   if (const char* given = getenv("CLASSACCESS_SEED")) seed = static_cast<unsigned>(strtoul(given, nullptr, 10));
   SCOPED_TRACE("again: CLASSACCESS_SEED=" + std::to_string(seed));
@@ -191,8 +209,81 @@ TEST_F(Sites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
   EXPECT_GT(g_counters.probes_relaid.load(), relaid_before);
 }
 
+// Every instruction with a base in RAX, RCX or RSP's neighbours: what is saved where.
+TEST_F(LibrarySites, AnyBaseAndIndexIsRecorded) {
+  for (uint8_t base = 0; base < 16; ++base) {
+    if (base == 4) continue;
+    for (uint8_t index = 0; index < 16; ++index) {
+      if (index == 4 || index == base) continue;
+      // push rbx, rbp, r12 to r15; base = rdi, index = rsi; add dword [base+index*2+8], 127; rax = flags
+      Bytes code = {0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57};
+      // By the stack: rdi and rsi may be wanted for each other.
+      code.insert(code.end(), {0x57, 0x56});
+      auto pop = [&](uint8_t reg) {
+        if (reg >= 8) code.push_back(0x41);
+        code.push_back(static_cast<uint8_t>(0x58 | (reg & 7)));
+      };
+      pop(index);
+      pop(base);
+      size_t site = code.size();
+      code.insert(code.end(), {static_cast<uint8_t>(0x40 | (index >> 3) << 1 | base >> 3), 0x83, 0x44,
+                               static_cast<uint8_t>(1 << 6 | (index & 7) << 3 | (base & 7)), 8, 0x7f});
+      code.insert(code.end(), {0x9c, 0x58});  // pushfq; pop rax
+      code.insert(code.end(), {0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3});
+      uint64_t pc = world_.put(code, 16384);
+      auto* word = reinterpret_cast<uint32_t*>(world_.twin + 64 + 2 * 20 + 8);
+      *word = 0x7fffffc0;
+      uint64_t flags = ProbeWorld::call(pc, world_.twin + 64, 20, 0, 0);
+      ASSERT_EQ(*word, 0x7fffffc0u + 0x7f);
+      ASSERT_EQ(world_.lay(pc + site), LayResult::kLaid) << int{base} << " " << int{index};
+      *word = 0x7fffffc0;
+      EXPECT_EQ(ProbeWorld::call(pc, world_.data + 64, 20, 0, 0), flags);
+      EXPECT_EQ(*word, 0x7fffffc0u + 0x7f);
+      auto seen = world_.take_records();
+      ASSERT_EQ(seen.size(), 1u);
+      EXPECT_EQ(seen[0].address, world_.data + 64 + 40 + 8);
+      EXPECT_EQ(seen[0].base, world_.data + 64) << int{base} << " " << int{index};
+      // Outside the window: done where it is, no record, flags and registers the same.
+      *word = 0x7fffffc0;
+      EXPECT_EQ(ProbeWorld::call(pc, world_.twin + 64, 20, 0, 0), flags);
+      EXPECT_EQ(*word, 0x7fffffc0u + 0x7f);
+      EXPECT_TRUE(world_.take_records().empty());
+      EXPECT_EQ(world_.sites->take_back_all(), 0u);
+    }
+  }
+}
+
+TEST_F(LibrarySites, AnUnwatchedThreadMakesNoRecord) {
+  uint64_t pc = world_.put({0x8b, 0x47, 0x08, 0x48, 0x31, 0xd2, 0xc3}, 20480);
+  ASSERT_EQ(world_.lay(pc), LayResult::kLaid);
+  ASSERT_EQ(mprotect(reinterpret_cast<void*>(world_.data), ProbeWorld::kDataBytes, PROT_READ | PROT_WRITE), 0);
+  {
+    UnwatchedScope unwatched;
+    EXPECT_EQ(ProbeWorld::call(pc, world_.data, 0, 0, 0), reinterpret_cast<uint32_t*>(world_.twin)[2]);
+  }
+  watch_this_thread(0);
+  EXPECT_EQ(ProbeWorld::call(pc, world_.data, 0, 0, 0), reinterpret_cast<uint32_t*>(world_.twin)[2]);
+  EXPECT_TRUE(world_.take_records().empty());
+  watch_this_thread(world_.data);
+  ProbeWorld::call(pc, world_.data, 0, 0, 0);
+  EXPECT_EQ(world_.take_records().size(), 1u);
+  ASSERT_EQ(mprotect(reinterpret_cast<void*>(world_.data), ProbeWorld::kDataBytes, PROT_NONE), 0);
+}
+
+// Flags that an instruction reads, and the red zone below RSP.
+TEST_F(LibrarySites, FlagsAndTheRedZoneSurvive) {
+  // mov [rsp-8], rsi; mov [rsp-128], rdx; cmp rcx, 1; (site) adc eax, [rdi]; with eax = 0;
+  // add rax, [rsp-8]; add rax, [rsp-128]; ret
+  uint64_t pc = world_.put({0x31, 0xc0, 0x48, 0x89, 0x74, 0x24, 0xf8, 0x48, 0x89, 0x54, 0x24, 0x80, 0x48, 0x83, 0xf9, 0x01,
+                            0x13, 0x07, 0x48, 0x03, 0x44, 0x24, 0xf8, 0x48, 0x03, 0x44, 0x24, 0x80, 0xc3}, 24576);
+  ASSERT_EQ(world_.lay(pc + 16), LayResult::kLaid);
+  *reinterpret_cast<uint32_t*>(world_.twin) = 1000;
+  EXPECT_EQ(ProbeWorld::call(pc, world_.data, 20000, 300000, 0), 321001u);
+  EXPECT_EQ(ProbeWorld::call(pc, world_.data, 20000, 300000, 1), 321000u);
+}
+
 // Another thread runs the code all the time while it is patched and taken back.
-TEST_F(Sites, PatchedWhileItRuns) {
+TEST_P(AnySites, PatchedWhileItRuns) {
   // Crosses blocks of 16 bytes at every offset: the int3 way is met too. Its SIGTRAP goes
   // back to the site.
   struct sigaction action = {}, before;
@@ -200,7 +291,7 @@ TEST_F(Sites, PatchedWhileItRuns) {
   action.sa_sigaction = [](int, siginfo_t*, void* context) {
     auto* uc = static_cast<ucontext_t*>(context);
     auto pc = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) - 1;
-    if (!ProbeWorld::get().sites->knows(pc)) abort();
+    if (!ProbeWorld::get(GetParam()).sites->trapped_for_us(pc)) abort();
     uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(pc);
   };
   ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
@@ -218,6 +309,7 @@ TEST_F(Sites, PatchedWhileItRuns) {
       syscall(SYS_arch_prctl, 0x1001, gs);
       std::vector<uint64_t> own(4096);
       t_probe.cursor = reinterpret_cast<uint64_t>(own.data());
+      watch_this_thread(world_.data);
       while (!stop.load()) {
         if (static_cast<uint32_t>(ProbeWorld::call(pc, world_.data, 0, 0, 0)) != expected) ++wrong;
         t_probe.cursor = reinterpret_cast<uint64_t>(own.data());
