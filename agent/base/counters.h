@@ -37,6 +37,11 @@ namespace classaccess {
   X(traps_native, "traps")       /* in libraries, where those are not probed */ \
   X(probes_stuck, "probes")       /* could not be taken back where HotSpot looks at the code */ \
   X(probes_outside, "probes")    /* taken back: their site mostly met addresses outside the heap */ \
+  X(pages_merged, "recordings")   /* mode=pages: 1: larger pages or a smaller window than asked for */ \
+  X(page_opens, "pages")          /* mode=pages: pages opened for the process */ \
+  X(page_reopens, "pages")        /* in the window, but closed when they were touched */ \
+  X(page_opens_refused, "pages")  /* the kernel has no mapping left: stay closed, executed on the twin */ \
+  X(page_closes_refused, "pages") /* stay open: later touches are not seen */ \
   X(decode_failures, "traps")  /* instructions that were not decoded */          \
   X(table_full, "rows")        /* class, method, site rows that found no room */ \
   X(threads_full, "threads")   /* threads that found no state: not recorded */ \

@@ -125,6 +125,7 @@ Verdict AccessPath::perform_string(ThreadState* thread, CpuState* cpu, CachedIns
 }
 
 Verdict AccessPath::perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
+  if (perform_pages != nullptr) return perform_pages(this, thread, cpu, fault);
   CachedInstruction scratch;
   CachedInstruction* row = instructions->lookup(cpu->rip, &scratch);
   // A jump or an int3 touches no heap: it was put there since this thread trapped.

@@ -52,6 +52,12 @@ class AccessPath {
   bool late = false;                // attached: older threads of every kind have the key closed
   bool part_of_heap = false;        // heap= leaves committed pages open
 
+  // mode=pages (agent/pages): performs the instruction and counts the pages it touches, in place of
+  // perform(); and takes a run of bytes that no instruction of the thread touches. Null: other modes.
+  Verdict (*perform_pages)(AccessPath* path, ThreadState* thread, CpuState* cpu, const Fault& fault) = nullptr;
+  void (*touch_run)(AccessPath* path, ThreadState* thread, uint64_t address, uint64_t bytes, Op op,
+                    uint64_t t_ns) = nullptr;
+
   // `thread` null: performed without a record.
   Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault);
   // The same for an instruction known already: `cpu->rip` may hold other bytes by now.

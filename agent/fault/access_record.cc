@@ -285,10 +285,14 @@ void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op o
   } while (epoch != g_gc_id.load(std::memory_order_acquire));
   const Resolution& found = access.resolution;
   access.op = op;
-  if (found.kind != Resolution::kObject || !found.class_info->is_array) return record(thread, access);
+  if (found.kind != Resolution::kObject || !found.class_info->is_array) {
+    if (touch_run != nullptr) return touch_run(this, thread, elements, 1, op, access.t_ns);
+    return record(thread, access);
+  }
   // Without the padding behind the last element; `size` has 32 bits.
   uint64_t length = *reinterpret_cast<const uint32_t*>(g_twin.at(found.object + layout->array_length_offset));
   uint64_t bytes = length << log2_element_size(found.class_info->layout_helper);
+  if (touch_run != nullptr) return touch_run(this, thread, elements, bytes, op, access.t_ns);
   while (bytes > 0) {
     access.size = static_cast<uint32_t>(bytes < kMaxRun ? bytes : kMaxRun);
     record(thread, access);
@@ -298,6 +302,7 @@ void AccessPath::record_whole_array(ThreadState* thread, uint64_t elements, Op o
 }
 
 void AccessPath::record_kernel_run(ThreadState* thread, uint64_t address, uint64_t bytes, Op op, uint64_t caller) {
+  if (touch_run != nullptr) return touch_run(this, thread, address, bytes, op, monotonic_ns());
   CaughtUp before(thread);
   CachedInstruction row;
   row.pc = caller;

@@ -28,7 +28,7 @@ void HeapTracker::at_init(uint64_t tlab_reserve_bytes) {
   read(&after_);
   OpenTlabs tlabs;
   read_tlabs(*layout_, tlab_reserve_bytes, &tlabs);
-  for (size_t i = 0; i < after_.count; ++i) {
+  for (size_t i = 0; marks_ && i < after_.count; ++i) {
     const HeapSpace& space = after_.spaces[i];
     if (space.kind == Kind::kFree || space.kind == Kind::kHumongousContinues) continue;
     uint64_t reached = resolver_->walk(space.bottom, space.top, OpenTlabs::skip, &tlabs);
@@ -136,8 +136,7 @@ void HeapTracker::rebuild(bool full) {
   }
 }
 
-void HeapTracker::finished() {
-  read(&after_);
+void HeapTracker::update_marks() {
   if (layout_->collector == Collector::kShenandoah) {
     // Objects move between pauses too: only what was given back is certain.
     for (size_t i = 0; i < after_.count; ++i) {
@@ -153,6 +152,11 @@ void HeapTracker::finished() {
       }
     }
   }
+}
+
+void HeapTracker::finished() {
+  read(&after_);
+  if (marks_) update_marks();
   apply_scope();
   uint32_t id = g_gc_id.load(std::memory_order_relaxed);
   if (id != 0) log_->row(id).end_ns.store(monotonic_ns(), std::memory_order_release);

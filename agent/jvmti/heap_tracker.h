@@ -46,6 +46,9 @@ class HeapTracker {
   void set_scope(HeapScope scope) { scope_ = scope; }
   void apply_scope();
 
+  // mode=pages: objects need not be found, so no start is ever marked.
+  void set_unmarked() { marks_ = false; }
+
  private:
   static constexpr size_t kMaxSpaces = 1 << 16;
   struct Snapshot {
@@ -56,6 +59,7 @@ class HeapTracker {
   void read(Snapshot* snapshot);
   bool objects_moved(bool* full) const;
   void rebuild(bool full);
+  void update_marks();
   const HeapSpace* before(const HeapSpace& space) const;
 
   Resolver* resolver_ = nullptr;
@@ -64,6 +68,7 @@ class HeapTracker {
   const VmLayout* layout_ = nullptr;
   HeapRegions* regions_ = nullptr;
   HeapScope scope_ = HeapScope::kAll;
+  bool marks_ = true;
   PerfString cause_;
   Snapshot before_, after_;
 };

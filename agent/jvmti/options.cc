@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,8 @@ namespace classaccess {
 namespace {
 
 using Items = std::vector<std::string>;
+
+constexpr uint32_t kMaxWindow = 16384;  // PageModel::kMaxWindow
 
 // User text inside a message: quoted, on one line, not too long.
 std::string shown(std::string_view text) {
@@ -123,6 +126,41 @@ std::string set_twin(const Items& items, Options* out) {
   return "";
 }
 
+// Values of the contract that this build performs, and those it does not yet.
+std::string accept_only(const std::string& value, const Items& performed, const Items& later) {
+  std::string choices;
+  for (const std::string& choice : performed) {
+    if (value == choice) return "";
+    choices += (choices.empty() ? "" : ", ") + choice;
+  }
+  for (const std::string& choice : later) {
+    if (value == choice) return shown(value) + " is not available in this build, only " + choices;
+  }
+  return not_one_of(value, choices.c_str());
+}
+
+std::string set_page(const Items& items, Options* out) {
+  const std::string& value = items[0];
+  if (value != "4k" && value != "64k" && value != "2m") return not_one_of(value, "4k, 64k, 2m");
+  out->page_bytes = value == "4k" ? 4096 : value == "64k" ? 65536 : 2u << 20;
+  return "";
+}
+
+std::string set_window(const Items& items, Options* out) {
+  uint64_t window = 0;
+  if (!parse_number(items[0], 10, &window) || window == 0 || window > kMaxWindow) {
+    return not_one_of(items[0], ("1 to " + std::to_string(kMaxWindow)).c_str());
+  }
+  out->window = static_cast<uint32_t>(window);
+  return "";
+}
+
+std::string set_mode(const Items& items, Options* out) {
+  std::string reason = accept_only(items[0], {"access", "pages"}, {"off"});
+  if (reason.empty() && items[0] == "pages") out->mode = Mode::kPages;
+  return reason;
+}
+
 std::string set_log(const Items& items, Options* out) {
   static constexpr const char* kLevels[] = {"error", "warn", "info", "debug"};
   const std::string& value = items[0];
@@ -136,19 +174,6 @@ std::string set_log(const Items& items, Options* out) {
     return out->log_file.empty() ? "the file name after ':' is missing" : "";
   }
   return not_one_of(level, "error, warn, info, debug");
-}
-
-// Values of the contract that this build performs, and those it does not yet.
-std::string accept_only(const std::string& value, const Items& performed, const Items& later) {
-  std::string choices;
-  for (const std::string& choice : performed) {
-    if (value == choice) return "";
-    choices += (choices.empty() ? "" : ", ") + choice;
-  }
-  for (const std::string& choice : later) {
-    if (value == choice) return shown(value) + " is not available in this build, only " + choices;
-  }
-  return not_one_of(value, choices.c_str());
 }
 
 struct Row {
@@ -168,10 +193,8 @@ const Row kRows[] = {
     {"out", "FILE", "classaccess-%p.db", "database; %p process id, %t start time, %% a percent sign", false, set_out},
     {"overwrite", "on|off", "off", "replace a database that exists", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->overwrite); }},
-    {"mode", "access", "access", "access tracing (pages, off: not available in this build)", false,
-     [](const Items& items, Options*) {
-       return accept_only(items[0], {"access"}, {"pages", "off"});
-     }},
+    {"mode", "access|pages", "access", "access tracing or page access model (off: not available in this build)", false,
+     set_mode},
     {"calls", "LIST", "none", "calls to time", true, nullptr},
     {"events", "N|all|off", "1000000", "accesses kept as single rows; counts stay exact for all", false, set_events},
     {"values", "on|off", "off", "keep the value loaded or stored", false,
@@ -184,8 +207,8 @@ const Row kRows[] = {
     {"threads", "LIST", "all", "Java threads to observe, by name glob", true, set_threads},
     {"start", "now", "now", "when recording starts (manual: not available in this build)", false,
      [](const Items& items, Options*) { return accept_only(items[0], {"now"}, {"manual"}); }},
-    {"page", "SIZE", "4k", "page size of mode=pages", false, nullptr},
-    {"window", "N", "1", "pages open at once in mode=pages", false, nullptr},
+    {"page", "SIZE", "4k", "page size of mode=pages: 4k, 64k, 2m", false, set_page},
+    {"window", "N", "1", "pages open at once in mode=pages", false, set_window},
     {"log", "LEVEL[:FILE]", "warn", "error, warn, info or debug", false, set_log},
 };
 
@@ -224,7 +247,7 @@ class Parser {
       std::string reason = option.row->set(option.items, out);
       if (!reason.empty()) return fail("option '" + std::string(option.row->key) + "': " + reason);
     }
-    return true;
+    return fits_mode(out);
   }
 
  private:
@@ -238,6 +261,21 @@ class Parser {
   bool fail(const std::string& reason) {
     error = place_ + reason + valid_options();
     return false;
+  }
+
+  // An option that would change nothing is a mistake of the user's.
+  bool fits_mode(Options* out) {
+    const bool pages = out->mode == Mode::kPages;
+    const std::initializer_list<const char*> of_pages = {"page", "window"};
+    const std::initializer_list<const char*> of_access = {"classes", "events", "values", "probes"};
+    for (const Given& option : given_) {
+      for (const char* key : pages ? of_access : of_pages) {
+        if (std::string_view(key) != option.row->key) continue;
+        return fail("option '" + std::string(key) + "' is for mode=" + (pages ? "access" : "pages") + " only");
+      }
+    }
+    if (pages) out->probes = false;
+    return true;
   }
 
   bool take_text(std::string_view text, bool in_file) {

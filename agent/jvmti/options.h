@@ -12,6 +12,7 @@
 namespace classaccess {
 
 enum class ProtectChoice { kAuto, kPkey, kMprotect };
+enum class Mode { kAccess, kPages };
 enum class TwinChoice { kAuto, kOn, kOff };
 
 struct Options {
@@ -24,6 +25,9 @@ struct Options {
   uint64_t max_events = 1000000;  // UINT64_MAX: all, 0: off
   bool values = false;
   bool probes = true;
+  Mode mode = Mode::kAccess;
+  uint64_t page_bytes = 4096;  // mode=pages
+  uint32_t window = 1;         // mode=pages
   ProtectChoice protect = ProtectChoice::kAuto;
   TwinChoice twin = TwinChoice::kAuto;
   LogLevel log_level = LogLevel::kWarn;

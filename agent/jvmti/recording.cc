@@ -32,6 +32,7 @@
 #include "agent/jvmti/library_scan.h"
 #include "agent/jvmti/signal_calls.h"
 #include "agent/jvmti/virtual_mounts.h"
+#include "agent/pages/open_pages.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/code_cache_room.h"
 #include "agent/protect/heap_gate.h"
@@ -97,6 +98,7 @@ std::string Recording::take_steps() {
            " has no generations to choose: use `all` or LO-HI";
   }
   tracker_.set_scope(options_.heap);
+  if (options_.mode == Mode::kPages) tracker_.set_unmarked();
   if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
   problem = choose_gate();
   if (problem.empty()) problem = choose_twin();
@@ -118,7 +120,7 @@ std::string Recording::take_steps() {
   memset(&wanted, 0, sizeof(wanted));
   wanted.can_generate_garbage_collection_events = 1;
   wanted.can_generate_compiled_method_load_events = 1;
-  wanted.can_tag_objects = late_ ? 1 : 0;  // for a heap walk (late_attach.cc)
+  wanted.can_tag_objects = late_ || options_.mode == Mode::kPages ? 1 : 0;  // for a heap walk
   if (options_.probes && !late_ && twin_use_ != TwinUse::kOff) {
     want_code_cache_room();
     want_virtual_mounts(layout_.jdk_major, &wanted);
@@ -218,6 +220,7 @@ RunInfo Recording::run_info(JNIEnv*) {
   run.protection = g_gate.per_thread() ? "pkey" : "mprotect";
   run.options = options_.text;
   run.agent_version = CLASSACCESS_VERSION;
+  if (options_.mode == Mode::kPages) run.page_size = options_.page_bytes;
   run.heap_start = layout_.heap_low;
   run.heap_size = layout_.heap_high - layout_.heap_low;
   run.started_ns = monotonic_ns();
@@ -282,6 +285,8 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   access_.late = late_;
   access_.part_of_heap = options_.heap != HeapScope::kAll;
   start_probes();
+  problem = start_pages();
+  if (!problem.empty()) return problem;
   uint64_t java_thread = find_java_thread(layout_, current_tid());
   if (java_thread == 0) return "this thread is not in the VM's thread list";
   access_.java_thread_vtable = late_ ? ordinary_thread_vtable(jni) : *reinterpret_cast<const uint64_t*>(java_thread);
@@ -391,6 +396,7 @@ void Recording::undo_begin() {
   restore_jni_critical(jvmti_);
   remove_library_hooks();
   FaultHandler::stop();
+  g_open_pages.stop();
   abandon_heap();
   writer_.abandon();
 }
@@ -407,6 +413,8 @@ void Recording::end() {
   // Keys open as each thread traps next.
   if (!g_gate.per_thread()) g_gate.open_all();
   g_probed.drain_all(true, true);
+  g_open_pages.stop();
+  name_pages();
   writer_.stop();
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   scope.leave(false);

@@ -58,8 +58,16 @@ bool ArmedPages::armed(uint64_t address, uint64_t bytes) const {
 }
 
 uint64_t ArmedPages::armed_ahead(uint64_t address, uint64_t most) const {
+  constexpr uint64_t kWordBytes = 64 * kPageBytes;
   uint64_t at = address;
-  while (at - address < most && armed(at)) at = (at & ~(kPageBytes - 1)) + kPageBytes;
+  while (at - address < most && armed(at)) {
+    at = (at & ~(kPageBytes - 1)) + kPageBytes;
+    // A word at a time where it is all set.
+    while ((at - low_) % kWordBytes == 0 && in_range(at) && at - address < most &&
+           bits_[(at - low_) / kWordBytes].load(std::memory_order_relaxed) == ~0ull) {
+      at += kWordBytes;
+    }
+  }
   return at - address < most ? at - address : most;
 }
 

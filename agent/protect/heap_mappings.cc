@@ -19,6 +19,9 @@
 #include "agent/protect/twin_view.h"
 
 namespace classaccess {
+
+void (*g_on_uncommit)(uint64_t low, uint64_t high) = nullptr;
+
 namespace {
 
 using MmapFunction = void* (*)(void*, size_t, int, int, int, off64_t);
@@ -108,6 +111,7 @@ uint64_t page_end(uint64_t address) { return (address + 4095) & ~4095ull; }
 void forget_commit(uint64_t low, uint64_t high) {
   g_armed.clear(low, high);
   g_committed.clear(low, high);
+  if (g_on_uncommit != nullptr) g_on_uncommit(low, high);
 }
 
 // Archived objects (CDS): a private file mapping has no twin, so the file is read in. 0 or errno.

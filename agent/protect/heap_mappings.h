@@ -30,6 +30,10 @@ const char* install_late_heap_mappings();
 // Takes the hooks out again (the JVM's start failed or the heap was not understood).
 void remove_heap_mappings();
 
+// Called for each committed range that is about to be given back, or that the VM closes itself, when
+// it counts as committed no longer. May be null. Set before the heap is closed.
+extern void (*g_on_uncommit)(uint64_t low, uint64_t high);
+
 struct HeapMappingState {
   bool found = false;  // a reservation was recognised and its commits are shared
   int error = 0;       // errno of a mapping that could not be made shared

@@ -69,6 +69,7 @@ bool Diagnostics::update(ThreadPool& threads, const WriterCounters& writer, bool
 #endif
   return set("accesses", writer.accesses, "accesses", changed) && set("events", writer.events, "rows", changed) &&
          set("unresolved", writer.unresolved, "accesses", changed) &&
+         set("page_touches", writer.page_touches, "touches", changed) &&
          set("dictionary", writer.dictionary, "entries", changed) &&
          set("longest_commit_ns", writer.longest_commit_ns, "ns", changed) &&
          set("writer_ns", thread_cpu_ns(), "ns", changed);

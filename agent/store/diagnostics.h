@@ -17,6 +17,7 @@ struct WriterCounters {
   uint64_t events = 0;             // rows of `access`
   uint64_t unresolved = 0;         // accesses with class_id NULL
   uint64_t dropped = 0;            // drained to nowhere after the database failed
+  uint64_t page_touches = 0;       // mode=pages: the sum of page_access.count
   uint64_t dictionary = 0;         // entries of `tally`
   uint64_t longest_commit_ns = 0;  // checkpoint included: no ring is drained meanwhile
 };

@@ -53,7 +53,7 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
 
 bool Drain::prepare() {
   return catalog_.prepare() && tally_.prepare(database_) && diagnostics_.prepare(database_) &&
-         events_.prepare(database_) && threads_.prepare(database_);
+         events_.prepare(database_) && threads_.prepare(database_) && pages_.prepare(database_);
 }
 
 void Drain::finalize() {
@@ -62,6 +62,7 @@ void Drain::finalize() {
   diagnostics_.finalize();
   events_.finalize();
   threads_.finalize();
+  pages_.finalize();
   streams_.clear();
 }
 
@@ -214,6 +215,11 @@ void Drain::accept(Stream* stream, const AccessRecord& record) {
   if (pending.stale(record.gc_id) || pending.full()) expire_pending(stream);
   switch (record.kind) {
     case RecordKind::kPending: pending.add(record); break;
+    case RecordKind::kPage:
+      pages_.take(thread_of(*stream, record), record, started_ns_);
+      ++counters_.page_touches;
+      changed_ = true;
+      break;
     case RecordKind::kKlassStore: {
       bool selected = (record.flags & kFlagSelected) != 0;
       pending.resolve(record, [&](AccessRecord store) {
@@ -336,13 +342,14 @@ uint64_t Drain::commit_if_due() {
 }
 
 bool Drain::commit() {
+  changed_ |= pages_.has_changes();
   if (!changed_) return !database_.failed();
   uint64_t start = monotonic_ns();
   // Collections first: rows may carry the id of one that started a moment ago.
   if (!database_.begin() || !catalog_.update_collections(&changed_)) return false;
   bool flushed = events_.write_all() && threads_.flush() && tally_.flush([this](const TallyKey& key) {
     return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id);
-  });
+  }) && pages_.flush([this](uint32_t class_id) { return catalog_.ensure_class(class_id); });
   if (!flushed || !database_.commit()) return false;
   changed_ = false;
   last_commit_ns_ = monotonic_ns();

@@ -18,6 +18,7 @@
 #include "agent/store/database.h"
 #include "agent/store/diagnostics.h"
 #include "agent/store/event_batch.h"
+#include "agent/store/page_rows.h"
 #include "agent/store/pending_stores.h"
 #include "agent/store/tally.h"
 #include "agent/store/thread_rows.h"
@@ -47,6 +48,8 @@ class Drain {
   bool finish();
   // Releases the statements and all memory; nothing but round() may be called after it.
   void finalize();
+
+  PageRows& pages() { return pages_; }
 
   // The backlog has reached its limit: rings are not drained.
   bool full() const { return events_.bytes() >= limits_.backlog_bytes; }
@@ -95,6 +98,7 @@ class Drain {
   EventBatch events_;
   WriterCounters counters_;
   ThreadRows threads_;
+  PageRows pages_;
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
   // What the `thread` row of a virtual thread said last, by VirtualThreads' id.

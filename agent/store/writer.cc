@@ -185,6 +185,11 @@ void Writer::flush() {
   for (int i = 0; i < 2000 && impl_->flushed.load(std::memory_order_acquire) == before; ++i) usleep(1000);
 }
 
+void Writer::put_page_contents(PageContents contents) {
+  if (impl_ == nullptr || !impl_->started || impl_->pid != getpid()) return;
+  impl_->drain->pages().put_contents(std::move(contents));
+}
+
 void Writer::abandon() {
   if (impl_ == nullptr || impl_->started || !impl_->database.is_open() || impl_->pid != getpid()) return;
   FileSizeSignalGuard guard;

@@ -24,6 +24,7 @@
 #include "agent/heap/class_table.h"
 #include "agent/heap/gc_log.h"
 #include "agent/heap/method_table.h"
+#include "agent/store/page_rows.h"
 
 namespace classaccess {
 
@@ -88,6 +89,9 @@ class Writer {
   // Drains and commits what is there now, and waits for it (at most two seconds, also for
   // a lock). Any thread, not a signal handler.
   void flush();
+
+  // What lives on the pages now, for the next commit. Any thread, not a signal handler.
+  void put_page_contents(PageContents contents);
 
   // Removes the file of a recording that never started (start of the JVM failed).
   void abandon();

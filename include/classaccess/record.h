@@ -37,6 +37,9 @@ enum class RecordKind : uint8_t {
   // A store into memory that no object covers yet (zeroing before the header is
   // written). The drain keeps it until a kKlassStore of the same thread covers it.
   kPending,
+  // mode=pages: a page was counted. `address` is its number, `object` that of the page
+  // counted before it (UINT32_MAX: none), `op` the touch; only t_ns and virtual_id beside them.
+  kPage,
 };
 
 enum RecordFlag : uint8_t {

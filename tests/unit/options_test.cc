@@ -164,16 +164,45 @@ TEST(Options, MalformedValuesAreRefusedByName) {
 }
 
 TEST(Options, WhatThisBuildLacksIsSaid) {
-  for (const char* text : {"calls=a.b.c", "page=64k", "window=2"}) {
+  for (const char* text : {"calls=a.b.c"}) {
     std::string key(text, strchr(text, '='));
     expect_refused(text, "option '" + key + "' is not available in this build");
   }
-  for (const char* text : {"mode=pages", "mode=off", "start=manual"}) {
+  for (const char* text : {"mode=off", "start=manual"}) {
     expect_refused(text, "is not available in this build, only ");
   }
   parsed("mode=access,twin=off,probes=off,start=now");
   expect_refused("mode=x", "option 'mode': 'x' is not one of access");
   expect_refused("probes=maybe", "option 'probes': 'maybe' is not one of on, off");
+}
+
+TEST(Options, ThePageModel) {
+  EXPECT_EQ(Mode::kAccess, parsed("").mode);
+  Options options = parsed("mode=pages");
+  EXPECT_EQ(Mode::kPages, options.mode);
+  EXPECT_EQ(4096u, options.page_bytes);
+  EXPECT_EQ(1u, options.window);
+  EXPECT_FALSE(options.probes);
+  options = parsed("page=2m,mode=pages,window=16384");
+  EXPECT_EQ(2u << 20, options.page_bytes);
+  EXPECT_EQ(16384u, options.window);
+  EXPECT_EQ(65536u, parsed("mode=pages,page=64k").page_bytes);
+  for (const char* bad : {"page=4096", "page=1m", "page=4K"}) expect_refused(bad, "is not one of 4k, 64k, 2m");
+  for (const char* bad : {"window=0", "window=16385", "window=-1", "window=2x", "window=99999999999999999999"}) {
+    expect_refused(std::string("mode=pages,") + bad, "option 'window': '");
+  }
+}
+
+TEST(Options, AnOptionOfTheOtherModeIsRefused) {
+  for (const char* key : {"page", "window"}) {
+    std::string text = std::string(key) + (key[0] == 'p' ? "=64k" : "=2");
+    expect_refused(text, "option '" + std::string(key) + "' is for mode=pages only");
+    expect_refused("mode=access," + text, "option '" + std::string(key) + "' is for mode=pages only");
+  }
+  for (const char* text : {"classes=Foo", "events=10", "values=on", "probes=on", "probes=off"}) {
+    std::string key(text, strchr(text, '='));
+    expect_refused(std::string("mode=pages,") + text, "option '" + key + "' is for mode=access only");
+  }
 }
 
 TEST(Options, MessagesStayOnOneShortLine) {

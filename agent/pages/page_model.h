@@ -1,0 +1,48 @@
+// The page access model by itself: which pages are open, what a touch counts.
+//
+// The window holds up to N open pages. Touching one of them changes nothing. Touching any
+// other counts once, with the page counted before it; that page opens and, if the window was
+// full, the page that was opened first closes (touches of open pages are not seen, so there
+// is no better order than that of opening).
+// Context: whoever holds the lock of OpenPages; no system call, no clock.
+#pragma once
+
+#include <cstdint>
+
+namespace classaccess {
+
+constexpr uint32_t kNoPage = UINT32_MAX;
+
+class PageModel {
+ public:
+  static constexpr uint32_t kMaxWindow = 16384;
+
+  // Page numbers are below `pages`, 1 <= window <= kMaxWindow. Not in a signal handler. False: no memory.
+  bool create(uint32_t pages, uint32_t window);
+
+  struct Touch {
+    bool counted = false;
+    uint32_t from = kNoPage;    // the page counted before, if there was one
+    uint32_t closed = kNoPage;  // the page that has left the window
+  };
+  Touch touch(uint32_t page);
+
+  bool is_open(uint32_t page) const { return in_window_[page] != 0; }
+
+  // The pages [first, end) are gone: none of them is open any more.
+  void forget(uint32_t first, uint32_t end);
+
+  uint32_t open_count() const { return count_; }
+  // The open pages in the order of opening, 0: the oldest.
+  uint32_t open_page(uint32_t index) const { return ring_[(oldest_ + index) % window_]; }
+  uint32_t window() const { return window_; }
+
+ private:
+  uint32_t window_ = 0;
+  uint32_t oldest_ = 0, count_ = 0;  // in ring_
+  uint32_t last_ = kNoPage;          // counted last
+  uint32_t* ring_ = nullptr;
+  uint8_t* in_window_ = nullptr;
+};
+
+}  // namespace classaccess

@@ -1,0 +1,81 @@
+#include "agent/pages/page_trap.h"
+
+#include "agent/pages/open_pages.h"
+#include "agent/pages/touched_pages.h"
+
+namespace classaccess {
+namespace {
+
+constexpr uint32_t kBatch = 32;
+
+// Whether this thread's touches count, and whose they are.
+bool is_wanted(const AccessPath& path, ThreadState* thread, uint32_t* virtual_id) {
+  *virtual_id = path.virtual_threads != nullptr ? path.virtual_threads->current(thread) : 0;
+  if (*virtual_id != 0) return path.virtual_threads->row(*virtual_id).recorded;
+  return thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kVirtualOnly;
+}
+
+uint32_t take(ThreadState* thread, TouchedPages* touches, uint64_t t_ns, uint32_t virtual_id) {
+  uint32_t all = 0;
+  for (bool done = false; !done;) {
+    OpenPages::Counted counted[kBatch];
+    uint32_t count = g_open_pages.take(touches, counted, kBatch, &done);
+    all += count;
+    // Outside the lock: a full ring waits.
+    for (uint32_t i = 0; i < count; ++i) {
+      AccessRecord record = {};
+      record.kind = RecordKind::kPage;
+      record.t_ns = t_ns;
+      record.address = counted[i].page;
+      record.object = counted[i].from;
+      record.op = counted[i].op;
+      record.virtual_id = virtual_id;
+      push_record(thread, record);
+    }
+  }
+  return all;
+}
+
+bool reaches(TouchedPages touches, uint64_t address) {
+  PageTouch touch;
+  while (touches.next(&touch)) {
+    if (g_open_pages.page_of(touch.address) == g_open_pages.page_of(address)) return true;
+  }
+  return false;
+}
+
+Verdict perform(AccessPath* path, ThreadState* thread, CpuState* cpu, const Fault& fault) {
+  CachedInstruction scratch;
+  CachedInstruction* row = path->instructions->lookup(cpu->rip, &scratch);
+  const Instruction& instruction = row->instruction;
+  const CpuState before = *cpu;
+  Verdict verdict = path->perform_row(nullptr, cpu, row, fault);
+  uint32_t virtual_id = 0;
+  // CLFLUSH and the like fault but touch nothing.
+  bool touches = instruction.length == 0 || instruction.touches_memory;
+  if (thread == nullptr || !touches || !is_wanted(*path, thread, &virtual_id)) return verdict;
+  const uint64_t page_bytes = g_open_pages.page_bytes();
+  TouchedPages pages(instruction, before, *cpu, page_bytes);
+  // What was not decoded, or could not be done, has touched what the kernel says.
+  if (instruction.length == 0 || (verdict == Verdict::kStep && !reaches(pages, fault.address))) {
+    pages = TouchedPages(fault.address, 1, fault.write ? Op::kStore : Op::kLoad, page_bytes);
+  }
+  if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address);
+  return verdict;
+}
+
+void touch_run(AccessPath* path, ThreadState* thread, uint64_t address, uint64_t bytes, Op op, uint64_t t_ns) {
+  uint32_t virtual_id = 0;
+  if (!is_wanted(*path, thread, &virtual_id)) return;
+  TouchedPages pages(address, bytes, op, g_open_pages.page_bytes());
+  take(thread, &pages, t_ns, virtual_id);
+}
+
+}  // namespace
+
+void enable_page_trap(AccessPath* access) {
+  access->touch_run = touch_run;
+  access->perform_pages = perform;
+}
+
+}  // namespace classaccess

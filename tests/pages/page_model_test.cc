@@ -1,0 +1,90 @@
+// The window model against its simulation.
+#include "agent/pages/page_model.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/pages/simulation.h"
+
+namespace classaccess {
+namespace {
+
+using test::Simulation;
+
+struct Counts {
+  std::map<uint64_t, uint64_t> counts;
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> transitions;
+  void add(uint32_t page, const PageModel::Touch& touch) {
+    if (!touch.counted) return;
+    ++counts[page];
+    if (touch.from != kNoPage) ++transitions[{touch.from, page}];
+  }
+};
+
+TEST(PageModel, IsTheSimulation) {
+  for (uint32_t window : {1u, 2u, 3u, 4u, 16u, 1000u}) {
+    for (const char* order : test::kOrders) {
+      SCOPED_TRACE(std::string(order) + " window " + std::to_string(window));
+      PageModel model;
+      ASSERT_TRUE(model.create(1000, window));
+      Simulation simulation(window);
+      Counts counts;
+      for (uint64_t page : test::walk(order, 1000, 20000)) {
+        counts.add(static_cast<uint32_t>(page), model.touch(static_cast<uint32_t>(page)));
+        simulation.touch(page);
+        ASSERT_EQ(model.open_count(), simulation.open.size());
+        for (uint32_t i = 0; i < model.open_count(); ++i) ASSERT_EQ(model.open_page(i), simulation.open[i]);
+      }
+      EXPECT_EQ(counts.counts, simulation.counts);
+      EXPECT_EQ(counts.transitions, simulation.transitions);
+    }
+  }
+}
+
+TEST(PageModel, CountsByHand) {
+  PageModel model;
+  ASSERT_TRUE(model.create(10, 2));
+  auto is = [&](uint32_t page, bool counted, uint32_t from, uint32_t closed) {
+    PageModel::Touch touch = model.touch(page);
+    EXPECT_EQ(touch.counted, counted) << page;
+    EXPECT_EQ(touch.from, from) << page;
+    EXPECT_EQ(touch.closed, closed) << page;
+  };
+  is(3, true, kNoPage, kNoPage);
+  is(3, false, kNoPage, kNoPage);
+  is(4, true, 3, kNoPage);
+  is(3, false, kNoPage, kNoPage);  // its touch does not make it younger
+  is(5, true, 4, 3);
+  is(4, false, kNoPage, kNoPage);
+  is(3, true, 5, 4);
+}
+
+TEST(PageModel, ForgetsPagesThatAreGone) {
+  PageModel model;
+  Simulation simulation(5);
+  ASSERT_TRUE(model.create(100, 5));
+  uint64_t random = 1;
+  for (int i = 0; i < 20000; ++i) {
+    random = random * 6364136223846793005u + 1;
+    auto page = static_cast<uint32_t>(random >> 40) % 20;
+    if (random >> 60 == 0) {
+      uint32_t end = page + static_cast<uint32_t>(random >> 50) % 5;
+      model.forget(page, end);
+      simulation.forget(page, end);
+    }
+    model.touch(page);
+    simulation.touch(page);
+    ASSERT_EQ(model.open_count(), simulation.open.size());
+    for (uint32_t j = 0; j < model.open_count(); ++j) ASSERT_EQ(model.open_page(j), simulation.open[j]);
+  }
+  EXPECT_FALSE(model.is_open(99));
+}
+
+TEST(PageModel, RefusesWindowsItCannotKeep) {
+  PageModel model;
+  EXPECT_FALSE(model.create(100, 0));
+  EXPECT_FALSE(model.create(100, PageModel::kMaxWindow + 1));
+  EXPECT_FALSE(model.create(0, 1));
+}
+
+}  // namespace
+}  // namespace classaccess
