@@ -33,6 +33,7 @@ struct Fault {
   uint64_t address = 0;
   bool write = false;
   uint64_t t_ns = 0;  // CLOCK_MONOTONIC when the handler was entered
+  void* context = nullptr;  // the frame (ucontext_t)
 };
 
 class AccessPath {

@@ -139,6 +139,7 @@ void trap(siginfo_t* info, ucontext_t* uc, PlainCopy plain = {}) {
   }
   fault.write = (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
   fault.t_ns = monotonic_ns();
+  fault.context = uc;
   CpuState cpu;
   read_context(uc, &cpu);
   Verdict verdict;

@@ -38,6 +38,7 @@
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/heap_mappings.h"
 #include "agent/protect/library_room.h"
+#include "agent/protect/protection_key.h"
 #include "agent/protect/twin_view.h"
 
 #ifndef CLASSACCESS_VERSION
@@ -165,7 +166,10 @@ std::string Recording::choose_gate() {
   const char* refused = "";
   if (options_.protect != ProtectChoice::kMprotect) {
     refused = g_gate.choose(BackEnd::kPkey);
-    if (refused[0] == '\0') return "";
+    if (refused[0] == '\0') {
+      if (options_.mode == Mode::kPages) g_key.alloc_page_keys();
+      return "";
+    }
     if (options_.protect == ProtectChoice::kPkey) return std::string("option 'protect': no protection key: ") + refused;
   }
   if (layout_.collector == Collector::kShenandoah) {
@@ -396,7 +400,7 @@ void Recording::undo_begin() {
   restore_jni_critical(jvmti_);
   remove_library_hooks();
   FaultHandler::stop();
-  g_open_pages.stop();
+  if (options_.mode == Mode::kPages) stop_pages();
   abandon_heap();
   writer_.abandon();
 }

@@ -23,14 +23,6 @@
 
 namespace classaccess {
 
-// mode=pages: page size and window for which `mappings` kernel mappings suffice, as close as can be to
-// what is asked for; larger pages before a smaller window.
-struct PageChoice {
-  uint64_t page_bytes;
-  uint32_t window;
-};
-PageChoice choose_pages(uint64_t page_bytes, uint32_t window, uint64_t heap_bytes, uint64_t mappings);
-
 class Recording {
  public:
   // Agent_OnLoad. Empty string, or the one message why the JVM must not start; then
@@ -60,6 +52,7 @@ class Recording {
   std::string take_steps();
   void start_probes();
   std::string start_pages();
+  void stop_pages();
   void name_pages();
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;

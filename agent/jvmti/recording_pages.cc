@@ -1,5 +1,5 @@
 // The Recording's part of mode=pages.
-#include <stdio.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <fstream>
@@ -10,7 +10,9 @@
 #include "agent/jvmti/recording.h"
 #include "agent/pages/open_pages.h"
 #include "agent/pages/page_trap.h"
+#include "agent/protect/got_patch.h"
 #include "agent/protect/heap_mappings.h"
+#include "agent/protect/protection_key.h"
 
 namespace classaccess {
 namespace {
@@ -28,17 +30,15 @@ uint64_t mappings_to_spare() {
 
 const char* size_name(uint64_t page_bytes) { return page_bytes == 4096 ? "4k" : page_bytes == 65536 ? "64k" : "2m"; }
 
-}  // namespace
-
-// An open page splits a mapping in three.
-PageChoice choose_pages(uint64_t page_bytes, uint32_t window, uint64_t heap_bytes, uint64_t mappings) {
-  PageChoice choice{page_bytes, window};
-  auto needed = [&] { return 2 * std::min<uint64_t>(choice.window, heap_bytes / choice.page_bytes + 1); };
-  while (needed() > mappings && choice.page_bytes < 2u << 20)
-    choice.page_bytes = choice.page_bytes == 4096 ? 65536 : 2u << 20;
-  if (needed() > mappings) choice.window = static_cast<uint32_t>(std::max<uint64_t>(mappings / 2, 1));
-  return choice;
+// libjvm's: a thread inherits its maker's rights, unseen until its ThreadStart.
+using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+CreateThread g_create_thread = pthread_create;
+int hooked_create_thread(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) {
+  drop_page_rights();
+  return g_create_thread(thread, attributes, body, argument);
 }
+
+}  // namespace
 
 std::string Recording::start_pages() {
   if (options_.mode != Mode::kPages) return "";
@@ -53,12 +53,23 @@ std::string Recording::start_pages() {
   }
   options_.page_bytes = choice.page_bytes;
   options_.window = choice.window;
-  if (!g_open_pages.create(layout_.heap_low, layout_.heap_high, choice.page_bytes, choice.window)) {
+  if (!g_open_pages.create(layout_.heap_low, layout_.heap_high, choice.page_bytes, choice.window, g_key.page_keys())) {
     return "no address space for the table of pages";
   }
   g_on_uncommit = [](uint64_t low, uint64_t high) { g_open_pages.forget(low, high); };
   enable_page_trap(&access_);
+  if (g_key.page_keys() != 0) {
+    patch_got(layout_.libjvm_text_low, "pthread_create", reinterpret_cast<void*>(hooked_create_thread),
+              reinterpret_cast<void**>(&g_create_thread));
+  }
   return "";
+}
+
+void Recording::stop_pages() {
+  g_open_pages.stop();
+  if (g_create_thread != nullptr && layout_.libjvm_text_low != 0) {
+    patch_got(layout_.libjvm_text_low, "pthread_create", reinterpret_cast<void*>(g_create_thread), nullptr);
+  }
 }
 
 void Recording::name_pages() {

@@ -9,6 +9,7 @@
 #include "agent/fault/probed_access.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/jvmti/recording.h"
+#include "agent/pages/page_trap.h"
 #include "agent/protect/heap_gate.h"
 
 namespace classaccess {
@@ -121,6 +122,7 @@ void Recording::thread_ended(JNIEnv* jni, jthread thread) {
   AgentScope scope;
   fields_.retry(jni);
   if (ThreadState* state = FaultHandler::this_thread(); state != nullptr) name_thread(jni, thread, state);
+  drop_page_rights();
   FaultHandler::retire_this_thread();
   scope.leave(false);
   wake_writer();

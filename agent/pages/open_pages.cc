@@ -32,7 +32,7 @@ class OpenPages::Lock {
   std::atomic_flag& flag_;
 };
 
-bool OpenPages::create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_t window) {
+bool OpenPages::create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_t window, uint32_t keys) {
   base_ = low & ~(page_bytes - 1);
   uint64_t pages = (high - base_ + page_bytes - 1) / page_bytes;
   if (pages >= kNoPage) return false;
@@ -41,7 +41,7 @@ bool OpenPages::create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_
   shift_ = static_cast<uint32_t>(__builtin_ctzll(page_bytes));
   pages_ = static_cast<uint32_t>(pages);
   state_ = reserve_array<uint8_t>(pages_);
-  if (state_ == nullptr || !model_.create(pages_, window)) return false;
+  if (state_ == nullptr || !model_.create(pages_, window) || !keys_.create(pages_, keys)) return false;
   stopped_ = false;
   page_bytes_ = page_bytes;
   return true;
@@ -57,13 +57,44 @@ uint64_t OpenPages::end_of(uint32_t page) const {
   return end > high_ ? high_ : end;
 }
 
-void OpenPages::close(uint32_t page) {
-  if ((state_[page] & kOpen) == 0) return;
+void OpenPages::close(uint32_t page, const PageRights& rights) {
+  uint32_t slot = keys_.slot_of(page);
+  if (slot != PageKeys::kNone) {
+    // It keeps its key if the thread that traps is the only one with the right, and loses it.
+    if (!keys_.others(slot, rights)) return;
+    keys_.take_out(page);
+  } else if ((state_[page] & kOpen) == 0) {
+    return;
+  }
   state_[page] &= static_cast<uint8_t>(~kOpen);
   if (PageGate::close(begin_of(page), end_of(page)) != 0) count(g_counters.page_closes_refused);
 }
 
-void OpenPages::open(uint32_t page) {
+void OpenPages::open(uint32_t page, const PageRights& rights) {
+  uint32_t slot = keys_.slot_of(page);
+  if (slot != PageKeys::kNone) return keys_.used(slot);
+  if ((state_[page] & kOpen) != 0) return;
+  uint32_t evicted = kNoPage;
+  slot = keys_.find(model_, rights, &evicted);
+  if (slot == PageKeys::kNone) return open_for_all(page);
+  if (evicted != kNoPage) {
+    keys_.take_out(evicted);
+    if (PageGate::close(begin_of(evicted), end_of(evicted)) != 0) {
+      // It still has the key: the slot cannot be another's.
+      keys_.put(slot, evicted);
+      count(g_counters.page_closes_refused);
+      return open_for_all(page);
+    }
+  }
+  count(g_counters.page_opens);
+  if (PageGate::give_key(begin_of(page), end_of(page), slot) != 0) {
+    count(g_counters.page_opens_refused);
+    return;
+  }
+  keys_.put(slot, page);
+}
+
+void OpenPages::open_for_all(uint32_t page) {
   state_[page] |= kOpen;
   count(g_counters.page_opens);
   if (PageGate::open(begin_of(page), end_of(page)) != 0) {
@@ -72,7 +103,7 @@ void OpenPages::open(uint32_t page) {
   }
 }
 
-uint32_t OpenPages::take(TouchedPages* touches, Counted* counted, uint32_t most, bool* done) {
+uint32_t OpenPages::take(TouchedPages* touches, PageRights* rights, Counted* counted, uint32_t most, bool* done) {
   Lock lock(this);
   uint32_t count = 0;
   *done = false;
@@ -88,25 +119,42 @@ uint32_t OpenPages::take(TouchedPages* touches, Counted* counted, uint32_t most,
     if (!touch.counted) continue;
     state_[page] |= kTouched;
     // Closed before another opens: the kernel's mappings become fewer first.
-    if (touch.closed != kNoPage && !stopped_) close(touch.closed);
+    if (touch.closed != kNoPage && !stopped_) close(touch.closed, *rights);
     counted[count++] = {page, touch.from, next.op};
   }
   if (stopped_) return count;
   // What has come in now is at the window's young end.
   uint32_t in = count < model_.open_count() ? count : model_.open_count();
-  for (uint32_t i = model_.open_count() - in; i < model_.open_count(); ++i) {
-    uint32_t page = model_.open_page(i);
-    if ((state_[page] & kOpen) == 0) open(page);
-  }
+  for (uint32_t i = model_.open_count() - in; i < model_.open_count(); ++i) open(model_.open_page(i), *rights);
+  keys_.settle(model_, rights);
   return count;
 }
 
-void OpenPages::settle(uint64_t address) {
+void OpenPages::settle(uint64_t address, uint32_t had, PageRights* rights) {
   Lock lock(this);
   uint32_t page = page_of(address);
   if (stopped_ || !g_armed.armed(address) || !model_.is_open(page)) return;
-  classaccess::count(g_counters.page_reopens);
-  open(page);
+  uint32_t slot = keys_.slot_of(page);
+  if (slot == PageKeys::kNone) {
+    classaccess::count(g_counters.page_reopens);
+    state_[page] &= static_cast<uint8_t>(~kOpen);
+    open(page, *rights);
+  } else if ((had >> slot & 1) != 0) {
+    classaccess::count(g_counters.page_reopens);
+    if (PageGate::give_key(begin_of(page), end_of(page), slot) != 0) classaccess::count(g_counters.page_opens_refused);
+  }
+  keys_.settle(model_, rights);
+}
+
+void OpenPages::drop(PageRights* rights) {
+  if (rights->held == 0) return;
+  Lock lock(this);
+  keys_.drop(rights);
+}
+
+void OpenPages::adopt(uint32_t held, PageRights* rights) {
+  Lock lock(this);
+  keys_.adopt(held, rights);
 }
 
 void OpenPages::forget(uint64_t low, uint64_t high) {
@@ -125,7 +173,10 @@ void OpenPages::forget(uint64_t low, uint64_t high) {
     if (high >= high_) end = pages_;
     if (first < end) {
       model_.forget(static_cast<uint32_t>(first), static_cast<uint32_t>(end));
-      for (uint64_t page = first; page < end; ++page) state_[page] &= static_cast<uint8_t>(~kOpen);
+      for (uint64_t page = first; page < end; ++page) {
+        state_[page] &= static_cast<uint8_t>(~kOpen);
+        keys_.take_out(static_cast<uint32_t>(page));
+      }
     }
   }
   raw_syscall(SYS_rt_sigprocmask, 2, reinterpret_cast<long>(&before), 0, 8);

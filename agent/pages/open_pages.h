@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "agent/pages/page_keys.h"
 #include "agent/pages/page_model.h"
 #include "agent/pages/touched_pages.h"
 
@@ -17,8 +18,9 @@ namespace classaccess {
 
 class OpenPages {
  public:
-  // The heap's reserved range. False: no memory. All pages are closed.
-  bool create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_t window);
+  // The heap's reserved range; `keys`: how many of g_key's page keys are to be used. False: no memory. All pages
+  // are closed.
+  bool create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_t window, uint32_t keys = 0);
   bool created() const { return page_bytes_ != 0; }
 
   uint64_t page_bytes() const { return page_bytes_; }
@@ -34,9 +36,14 @@ class OpenPages {
   };
   // Takes touches until `most` have been counted or all are taken (*done); the protection follows. Addresses
   // that are not closed by the back end are passed over. Returns how many were counted.
-  uint32_t take(TouchedPages* touches, Counted* counted, uint32_t most, bool* done);
-  // After a fault at `address` whose instruction has been taken: the page is in the window, so open it.
-  void settle(uint64_t address);
+  uint32_t take(TouchedPages* touches, PageRights* rights, Counted* counted, uint32_t most, bool* done);
+  // After a fault at `address` of a thread that had the rights `had`, when take() has counted nothing: the page is in
+  // the window, so the thread may use it.
+  void settle(uint64_t address, uint32_t had, PageRights* rights);
+  // The thread's PKRU has no page key's right any more.
+  void drop(PageRights* rights);
+  // Its PKRU has these rights, whatever we thought.
+  void adopt(uint32_t held, PageRights* rights);
 
   // [low, high) is about to be given back: call after its bits in g_armed are cleared. From the return on nothing
   // of it is opened or closed.
@@ -49,18 +56,20 @@ class OpenPages {
   void stop();
 
  private:
-  void close(uint32_t page);
-  void open(uint32_t page);
+  void close(uint32_t page, const PageRights& rights);
+  void open(uint32_t page, const PageRights& rights);
+  void open_for_all(uint32_t page);
   uint64_t begin_of(uint32_t page) const;
   uint64_t end_of(uint32_t page) const;
 
   class Lock;
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   PageModel model_;
+  PageKeys keys_;
   bool stopped_ = false;
   uint64_t low_ = 0, high_ = 0, base_ = 0, page_bytes_ = 0;
   uint32_t shift_ = 0, pages_ = 0;
-  static constexpr uint8_t kOpen = 1;  // by the kernel, as far as we know
+  static constexpr uint8_t kOpen = 1;  // for the process, as far as we know
   static constexpr uint8_t kTouched = 2;
   uint8_t* state_ = nullptr;
 };

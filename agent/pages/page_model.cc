@@ -4,6 +4,20 @@
 
 namespace classaccess {
 
+PageChoice choose_pages(uint64_t page_bytes, uint32_t window, uint64_t heap_bytes, uint64_t mappings) {
+  constexpr uint64_t kSmall = 4096, kMiddle = 65536, kLarge = 2u << 20;
+  PageChoice choice{page_bytes, window};
+  auto needed = [&] {
+    uint64_t pages = heap_bytes / choice.page_bytes + 1;
+    return 2 * (choice.window < pages ? choice.window : pages);
+  };
+  while (needed() > mappings && choice.page_bytes < kLarge) {
+    choice.page_bytes = choice.page_bytes == kSmall ? kMiddle : kLarge;
+  }
+  if (needed() > mappings) choice.window = mappings < 4 ? 1 : static_cast<uint32_t>(mappings / 2);
+  return choice;
+}
+
 bool PageModel::create(uint32_t pages, uint32_t window) {
   if (pages == 0 || window == 0 || window > kMaxWindow) return false;
   window_ = window;

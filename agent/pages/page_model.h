@@ -13,6 +13,14 @@ namespace classaccess {
 
 constexpr uint32_t kNoPage = UINT32_MAX;
 
+// Page size and window for which `mappings` kernel mappings suffice, as close as can be to what is asked for: an
+// open page splits a mapping in three. Larger pages before a smaller window.
+struct PageChoice {
+  uint64_t page_bytes;
+  uint32_t window;
+};
+PageChoice choose_pages(uint64_t page_bytes, uint32_t window, uint64_t heap_bytes, uint64_t mappings);
+
 class PageModel {
  public:
   static constexpr uint32_t kMaxWindow = 16384;

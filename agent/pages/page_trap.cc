@@ -2,11 +2,24 @@
 
 #include "agent/pages/open_pages.h"
 #include "agent/pages/touched_pages.h"
+#include "agent/protect/protection_key.h"
 
 namespace classaccess {
 namespace {
 
 constexpr uint32_t kBatch = 32;
+
+__thread PageRights t_rights __attribute__((tls_model("initial-exec")));
+
+// What this trap may change of the thread's rights.
+void look_at_rights(void* context) {
+  if (g_key.page_keys() == 0) return;
+  // The agent's own work, or a single step, has closed them all.
+  if (g_key.take_dropped()) g_open_pages.drop(&t_rights);
+  uint32_t in_frame = g_key.page_rights_in_frame(context);
+  if ((in_frame & ~t_rights.held) != 0) g_open_pages.adopt(in_frame | t_rights.held, &t_rights);
+  t_rights.changeable = in_frame == t_rights.held;
+}
 
 // Whether this thread's touches count, and whose they are.
 bool is_wanted(const AccessPath& path, ThreadState* thread, uint32_t* virtual_id) {
@@ -19,7 +32,7 @@ uint32_t take(ThreadState* thread, TouchedPages* touches, uint64_t t_ns, uint32_
   uint32_t all = 0;
   for (bool done = false; !done;) {
     OpenPages::Counted counted[kBatch];
-    uint32_t count = g_open_pages.take(touches, counted, kBatch, &done);
+    uint32_t count = g_open_pages.take(touches, &t_rights, counted, kBatch, &done);
     all += count;
     // Outside the lock: a full ring waits.
     for (uint32_t i = 0; i < count; ++i) {
@@ -60,7 +73,10 @@ Verdict perform(AccessPath* path, ThreadState* thread, CpuState* cpu, const Faul
   if (instruction.length == 0 || (verdict == Verdict::kStep && !reaches(pages, fault.address))) {
     pages = TouchedPages(fault.address, 1, fault.write ? Op::kStore : Op::kLoad, page_bytes);
   }
-  if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address);
+  look_at_rights(fault.context);
+  const uint32_t had = t_rights.held;
+  if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address, had, &t_rights);
+  if (t_rights.changeable && t_rights.held != had) g_key.set_page_rights_in_frame(fault.context, t_rights.held);
   return verdict;
 }
 
@@ -68,10 +84,18 @@ void touch_run(AccessPath* path, ThreadState* thread, uint64_t address, uint64_t
   uint32_t virtual_id = 0;
   if (!is_wanted(*path, thread, &virtual_id)) return;
   TouchedPages pages(address, bytes, op, g_open_pages.page_bytes());
+  t_rights.changeable = false;  // there is no frame to change them in
   take(thread, &pages, t_ns, virtual_id);
 }
 
 }  // namespace
+
+void drop_page_rights() {
+  if (g_key.page_keys() == 0) return;
+  if (g_key.denied_here()) g_key.deny_here();
+  g_key.take_dropped();
+  g_open_pages.drop(&t_rights);
+}
 
 void enable_page_trap(AccessPath* access) {
   access->touch_run = touch_run;

@@ -108,7 +108,7 @@ bool HeapGate::is_fault(int signal, const siginfo_t* info) const {
   // The kernel looks the key up after the fault (arch/x86/mm/fault.c, bad_area_access_error): 0 if another thread
   // has opened the page meanwhile.
   auto key = static_cast<int>(info->si_pkey);
-  return info->si_code == SEGV_PKUERR && (key == g_key.key() || key == 0);
+  return info->si_code == SEGV_PKUERR && (g_key.owns(key) || key == 0);
 }
 
 void HeapGate::pass_in_frame(void* ucontext) const {

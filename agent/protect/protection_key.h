@@ -17,6 +17,15 @@ class ProtectionKey {
   const char* alloc();
   void release();
 
+  // Keys for single pages (mode=pages): whoever is denied the heap's key is denied these, until given one of them.
+  static constexpr uint32_t kMaxPageKeys = 12;  // some of the 15 are left to others
+  // Start only. How many there are now.
+  uint32_t alloc_page_keys();
+  uint32_t page_keys() const { return page_key_count_; }
+  int page_key(uint32_t slot) const { return page_key_[slot]; }
+  // Also one of the page keys.
+  bool owns(int key) const;
+
   bool allocated() const { return key_ >= 0; }
   int key() const { return key_; }
 
@@ -32,15 +41,26 @@ class ProtectionKey {
   // False also if the frame has no PKRU state.
   bool denied_in_frame(void* ucontext) const;
 
+  // The interrupted thread's rights to the page keys, a bit each; none if the frame has no PKRU state.
+  uint32_t page_rights_in_frame(void* ucontext) const;
+  void set_page_rights_in_frame(void* ucontext, uint32_t rights) const;
+  // Since the last call this thread has been denied all page keys, by deny_here() or deny_in_frame().
+  bool take_dropped() const;
+
   // pkey_mprotect(2) with this key, PROT_READ|PROT_WRITE. 0 or errno.
   int tag(uint64_t address, uint64_t bytes) const;
 
  private:
   bool set_in_frame(void* ucontext, bool deny) const;
   char* xsave_image(void* ucontext) const;
-  uint32_t mask() const { return 3u << (2 * key_); }
+  static uint32_t mask_of(int key) { return 3u << (2 * key); }
+  uint32_t mask() const { return mask_of(key_); }
+  uint32_t all() const { return mask() | page_masks_; }
 
   int key_ = -1;
+  uint32_t page_key_count_ = 0;
+  int page_key_[kMaxPageKeys] = {};
+  uint32_t page_masks_ = 0;
   uint32_t frame_offset_ = 0;  // of PKRU in the XSAVE image: CPUID 0xD, sub-leaf 9
 };
 

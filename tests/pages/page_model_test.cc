@@ -79,6 +79,24 @@ TEST(PageModel, ForgetsPagesThatAreGone) {
   EXPECT_FALSE(model.is_open(99));
 }
 
+TEST(PageModel, LargerPagesWhereMappingsAreFew) {
+  constexpr uint64_t kHeap = 64 << 20;  // 16384 pages of 4k, 1024 of 64k, 32 of 2m
+  auto is = [&](uint64_t page_bytes, uint32_t window, uint64_t mappings, uint64_t chosen_bytes,
+                uint32_t chosen_window) {
+    PageChoice choice = choose_pages(page_bytes, window, kHeap, mappings);
+    EXPECT_EQ(choice.page_bytes, chosen_bytes) << window << " of " << page_bytes << " in " << mappings;
+    EXPECT_EQ(choice.window, chosen_window) << window << " of " << page_bytes << " in " << mappings;
+  };
+  is(4096, 1, 2, 4096, 1);
+  is(4096, 16000, 32000, 4096, 16000);
+  is(4096, 16000, 31999, 65536, 16000);
+  is(4096, 16000, 2049, 2 << 20, 16000);
+  is(65536, 100, 150, 2 << 20, 100);
+  is(2 << 20, 100, 65, 2 << 20, 32);
+  is(4096, 4, 7, 2 << 20, 3);
+  is(4096, 4, 0, 2 << 20, 1);
+}
+
 TEST(PageModel, RefusesWindowsItCannotKeep) {
   PageModel model;
   EXPECT_FALSE(model.create(100, 0));

@@ -37,19 +37,23 @@ Counts counts_of(const std::vector<AccessRecord>& records) {
   return all;
 }
 
-class PageTrap : public ::testing::Test {
+// With page keys, and without them: each page opened for the process.
+class PageTrap : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     NEEDS_WORLD();
     World& world = World::get();
     enable_page_trap(&world.access);
+    if (GetParam()) {
+      ASSERT_GT(g_key.alloc_page_keys(), 8u);
+    }
     low_ = world.vm.layout.heap_low;
   }
 
   // All pages closed, an empty window.
   void start(uint32_t window, uint64_t page_bytes = 4096) {
     ASSERT_EQ(g_gate.close_range(low_, World::get().armed_end()), 0);
-    ASSERT_TRUE(g_open_pages.create(low_, g_armed.high(), page_bytes, window));
+    ASSERT_TRUE(g_open_pages.create(low_, g_armed.high(), page_bytes, window, GetParam() ? g_key.page_keys() : 0));
   }
 
   volatile int* at(uint64_t page, uint64_t offset = 0) const {
@@ -79,7 +83,7 @@ class PageTrap : public ::testing::Test {
   uint64_t low_ = 0;
 };
 
-TEST_F(PageTrap, WalksOfOneThreadAreTheSimulation) {
+TEST_P(PageTrap, WalksOfOneThreadAreTheSimulation) {
   for (uint32_t window : {1u, 2u, 4u}) {
     for (const char* order : test::kOrders) {
       SCOPED_TRACE(std::string(order) + " window " + std::to_string(window));
@@ -100,7 +104,7 @@ TEST_F(PageTrap, WalksOfOneThreadAreTheSimulation) {
   }
 }
 
-TEST_F(PageTrap, LargePagesAreTheSimulationToo) {
+TEST_P(PageTrap, LargePagesAreTheSimulationToo) {
   for (uint64_t page_bytes : {65536ull, 2097152ull}) {
     start(2, page_bytes);
     std::vector<uint64_t> pages = test::walk("random", World::kArmedBytes / page_bytes, 500);
@@ -119,7 +123,7 @@ TEST_F(PageTrap, LargePagesAreTheSimulationToo) {
 }
 
 // The threads take turns, so that the order of all touches is known.
-TEST_F(PageTrap, FourThreadsInTurnAreTheSimulation) {
+TEST_P(PageTrap, FourThreadsInTurnAreTheSimulation) {
   constexpr int kThreads = 4, kTouches = 2000;
   World& world = World::get();
   for (uint32_t window : {1u, 2u, 4u}) {
@@ -152,7 +156,7 @@ TEST_F(PageTrap, FourThreadsInTurnAreTheSimulation) {
 
 // Each thread goes round pages of its own, more than the window has: whatever the others do, each touch finds its
 // page closed.
-TEST_F(PageTrap, FourThreadsAtOnceLoseNothing) {
+TEST_P(PageTrap, FourThreadsAtOnceLoseNothing) {
   constexpr uint64_t kThreads = 4, kOwn = 25, kRounds = 40;
   World& world = World::get();
   for (uint32_t window : {1u, 2u, 4u}) {
@@ -189,7 +193,7 @@ TEST_F(PageTrap, FourThreadsAtOnceLoseNothing) {
 }
 
 // The kernel tells key 0 of a fault whose page another thread has opened before it looks.
-TEST_F(PageTrap, AFaultOnAPageThatIsOpenedMeanwhileIsOurs) {
+TEST_P(PageTrap, AFaultOnAPageThatIsOpenedMeanwhileIsOurs) {
   World& world = World::get();
   start(1);
   test::Drain drain(world);
@@ -211,7 +215,7 @@ TEST_F(PageTrap, AFaultOnAPageThatIsOpenedMeanwhileIsOurs) {
   }
 }
 
-TEST_F(PageTrap, AMoveBetweenTwoPagesGoesOnWithAWindowOfOne) {
+TEST_P(PageTrap, AMoveBetweenTwoPagesGoesOnWithAWindowOfOne) {
   start(1);
   auto source = low_ + 10 * 4096 + 100, destination = low_ + 20 * 4096 + 4;
   World::get().fill(source, source + 64);
@@ -227,7 +231,7 @@ TEST_F(PageTrap, AMoveBetweenTwoPagesGoesOnWithAWindowOfOne) {
   EXPECT_EQ(memcmp(g_twin.at(source), g_twin.at(destination), 24), 0);
 }
 
-TEST_F(PageTrap, RepeatedMoveTakesEachPageItReaches) {
+TEST_P(PageTrap, RepeatedMoveTakesEachPageItReaches) {
   start(1);
   uint64_t source = low_ + 30 * 4096, destination = low_ + 50 * 4096 + 2048;
   World::get().fill(source, source + 8192);
@@ -241,7 +245,7 @@ TEST_F(PageTrap, RepeatedMoveTakesEachPageItReaches) {
   EXPECT_EQ(memcmp(g_twin.at(source), g_twin.at(destination), 8192), 0);
 }
 
-TEST_F(PageTrap, VectorsAndUpdatesOverAPagesEnd) {
+TEST_P(PageTrap, VectorsAndUpdatesOverAPagesEnd) {
   start(1);
   auto address = low_ + 61 * 4096 - 8;
   std::vector<AccessRecord> records = recorded([&] {
@@ -252,7 +256,7 @@ TEST_F(PageTrap, VectorsAndUpdatesOverAPagesEnd) {
   EXPECT_EQ(sequence(records), (Touches{{60, Op::kStore}, {61, Op::kStore}, {60, Op::kRmw}, {61, Op::kRmw}}));
 }
 
-TEST_F(PageTrap, OpenPagesCostNoTrap) {
+TEST_P(PageTrap, OpenPagesCostNoTrap) {
   start(4);
   ThreadCounters counters;
   recorded(
@@ -263,7 +267,7 @@ TEST_F(PageTrap, OpenPagesCostNoTrap) {
   EXPECT_EQ(counters.traps, 4u);
 }
 
-TEST_F(PageTrap, RangesGivenBackLeaveTheWindow) {
+TEST_P(PageTrap, RangesGivenBackLeaveTheWindow) {
   start(4);
   uint64_t low = low_ + 64 * 4096, high = low + 3 * 4096;
   std::vector<AccessRecord> records = recorded([&] {
@@ -280,7 +284,7 @@ TEST_F(PageTrap, RangesGivenBackLeaveTheWindow) {
   EXPECT_EQ(counts_of(records).counts, simulation.counts);
 }
 
-TEST_F(PageTrap, APageClosedBehindOurBackIsOpenedAgainAndNotCounted) {
+TEST_P(PageTrap, APageClosedBehindOurBackIsOpenedAgainAndNotCounted) {
   start(2);
   uint64_t reopens = g_counters.page_reopens;
   ThreadCounters counters;
@@ -297,7 +301,7 @@ TEST_F(PageTrap, APageClosedBehindOurBackIsOpenedAgainAndNotCounted) {
 }
 
 // max_map_count: what cannot be opened is performed on the twin, and counted as the model says.
-TEST_F(PageTrap, WithoutAMappingLeftCountsStayExact) {
+TEST_P(PageTrap, WithoutAMappingLeftCountsStayExact) {
   start(4);
   uint64_t refused = g_counters.page_opens_refused;
   std::vector<uint64_t> pages = test::walk("stride", 300, 2000);
@@ -323,6 +327,9 @@ TEST_F(PageTrap, WithoutAMappingLeftCountsStayExact) {
   EXPECT_EQ(counts.transitions, simulation.transitions);
   EXPECT_GT(g_counters.page_opens_refused, refused);
 }
+
+INSTANTIATE_TEST_SUITE_P(Keys, PageTrap, ::testing::Values(true), [](const auto&) { return "PageKeys"; });
+INSTANTIATE_TEST_SUITE_P(Process, PageTrap, ::testing::Values(false), [](const auto&) { return "OneKey"; });
 
 }  // namespace
 }  // namespace classaccess

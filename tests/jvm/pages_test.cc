@@ -1,0 +1,182 @@
+// mode=pages under a JVM: counts against a simulation that is fed with the accesses of mode=access, programs that go
+// on unchanged, what the tables say.
+#include <gtest/gtest.h>
+
+#include "tests/jvm/database.h"
+#include "tests/jvm/java_test.h"
+#include "tests/jvm/modes.h"
+#include "tests/pages/simulation.h"
+
+namespace classaccess {
+namespace {
+
+constexpr int64_t kPage = 4096, kPages = 1000;
+
+class Pages : public JavaTest {
+ protected:
+  ProcessResult walk(const Jdk& jdk, const std::string& options) {
+    JavaRun java{jdk, {"-Xint", "-XX:+UseSerialGC", "-Xmx64m"}, options, {"PageWalk", "1500"}, "", 120};
+    ProcessResult result = run(java);
+    expect_done(result);
+    return result;
+  }
+
+  // What holds of every recording.
+  void expect_consistent(Database& db) {
+    EXPECT_EQ(db.text("SELECT status FROM run"), "complete");
+    EXPECT_EQ(db.diagnostic("dropped"), 0);
+    int64_t touches = db.integer("SELECT sum(count) FROM page_access");
+    EXPECT_GT(touches, 100);
+    EXPECT_EQ(db.diagnostic("page_touches"), touches);
+    EXPECT_EQ(db.integer("SELECT sum(count) FROM page_transition"), touches - 1) << "one chain, all threads together";
+    EXPECT_EQ(db.integer("SELECT count(*) FROM page_transition WHERE from_page = to_page"), 0);
+    EXPECT_EQ(db.integer("SELECT count(*) FROM (SELECT DISTINCT page FROM page_access)"),
+              db.integer("SELECT count(*) FROM page"));
+    // A page is left as often as it is entered, but for the chain's ends.
+    EXPECT_EQ(
+        db.integer("SELECT count(*) FROM (SELECT page, sum(d) AS d FROM (SELECT to_page AS page, count AS d FROM "
+                   "page_transition UNION ALL SELECT from_page, -count FROM page_transition) GROUP BY page HAVING "
+                   "d NOT IN (-1, 0, 1))"),
+        0);
+    EXPECT_EQ(
+        db.integer("SELECT count(*) FROM page_access a LEFT JOIN thread t ON t.id = a.thread_id LEFT JOIN page p ON "
+                   "p.page = a.page WHERE t.id IS NULL OR p.page IS NULL"),
+        0);
+    EXPECT_EQ(db.integer("SELECT count(*) FROM page WHERE first_touch_ns > last_touch_ns OR first_touch_ns < 0"), 0);
+    EXPECT_EQ(
+        db.integer("SELECT count(*) FROM page_class pc LEFT JOIN class c ON c.id = pc.class_id WHERE c.id IS NULL"), 0);
+    EXPECT_EQ(
+        db.integer("SELECT count(*) FROM (SELECT sum(bytes) AS b FROM page_class GROUP BY page) WHERE b > (SELECT "
+                   "page_size FROM run)"),
+        0);
+  }
+};
+
+// The two arrays with the most accesses, as pages counted from that of their headers: the large one's
+// 0..1000, the other's beyond.
+std::vector<uint64_t> trace(Database& db) {
+  auto arrays =
+      db.rows("SELECT object FROM access WHERE object IS NOT NULL GROUP BY object ORDER BY count(*) DESC LIMIT 2");
+  std::vector<uint64_t> pages;
+  if (arrays.size() != 2) return pages;
+  int64_t bases[2];
+  for (int i = 0; i < 2; ++i) {
+    bases[i] = db.integer("SELECT min(address) FROM access WHERE part = 'length' AND object = " + arrays[i][0]) / kPage;
+  }
+  for (const Row& row :
+       db.rows("SELECT object, address FROM access WHERE part IN ('length', 'element') AND op = 'load' "
+               "AND object IN (" +
+               arrays[0][0] + "," + arrays[1][0] + ") ORDER BY seq")) {
+    bool large = row[0] == arrays[0][0];
+    auto page = static_cast<uint64_t>(std::stoll(row[1]) / kPage - bases[large ? 0 : 1]);
+    pages.push_back(large ? page : 1000000 + page);
+  }
+  return pages;
+}
+
+TEST_F(Pages, AWalkIsTheSimulationOfItsAccesses) {
+  for (const Jdk& jdk : full_run() ? installed_jdks() : oldest_and_newest_jdk()) {
+    SCOPED_TRACE(jdk.name);
+    std::string access_db = path(jdk.name + "-access.db");
+    walk(jdk, "classes=byte[],threads=main,events=all,out=" + access_db);
+    if (HasFailure()) return;
+    Database recorded(access_db, true);
+    std::vector<uint64_t> pages = trace(recorded);
+    ASSERT_GT(pages.size(), 4u * 2 * 1500);
+    for (int window : {1, 2, 4}) {
+      SCOPED_TRACE("window " + std::to_string(window));
+      test::Simulation simulation(static_cast<size_t>(window));
+      for (uint64_t page : pages) simulation.touch(page);
+      std::string name = path(jdk.name + "-" + std::to_string(window) + ".db");
+      walk(jdk, "mode=pages,threads=main,window=" + std::to_string(window) + ",out=" + name);
+      if (HasFailure()) return;
+      Database db(name, true);
+      expect_consistent(db);
+      // The page of the header is left and entered for each element.
+      int64_t header =
+          db.integer("SELECT from_page FROM page_transition GROUP BY from_page ORDER BY count(*) DESC LIMIT 1");
+      std::map<uint64_t, uint64_t> counts;
+      for (const Row& row : db.rows("SELECT page - " + std::to_string(header) +
+                                    " AS k, sum(count) FROM page_access WHERE op = 'load' AND k BETWEEN 1 AND 1000 "
+                                    "GROUP BY k")) {
+        counts[std::stoull(row[0])] = std::stoull(row[1]);
+      }
+      std::map<uint64_t, uint64_t> expected;
+      for (const auto& [page, times] : simulation.counts) {
+        if (page >= 1 && page <= static_cast<uint64_t>(kPages)) expected[page] = times;
+      }
+      EXPECT_EQ(counts, expected);
+      EXPECT_EQ(counts.size(), static_cast<size_t>(kPages));
+      std::map<std::pair<uint64_t, uint64_t>, uint64_t> transitions, expected_transitions;
+      for (const Row& row :
+           db.rows("SELECT from_page - " + std::to_string(header) + " AS f, to_page - " + std::to_string(header) +
+                   " AS t, count FROM page_transition WHERE f BETWEEN 0 AND 1000 AND t BETWEEN 0 AND 1000")) {
+        transitions[{std::stoull(row[0]), std::stoull(row[1])}] = std::stoull(row[2]);
+      }
+      for (const auto& [pair, times] : simulation.transitions) {
+        if (pair.first <= 1000 && pair.second <= 1000) expected_transitions[pair] = times;
+      }
+      EXPECT_EQ(transitions, expected_transitions);
+    }
+  }
+}
+
+TEST_F(Pages, ProgramsGoOnUnchanged) {
+  struct Combination {
+    Collector collector;
+    const char* options;
+  };
+  const std::vector<Combination> all = {
+      {Collector::kSerial, ""},
+      {Collector::kG1, ",window=4"},
+      {Collector::kParallel, ",page=64k,window=3"},
+      {Collector::kSerial, ",protect=mprotect,window=2"},
+      {Collector::kShenandoah, ",page=2m"},
+      {Collector::kG1, ",twin=off,window=16"},
+      {Collector::kParallel, ",protect=mprotect,twin=off,page=64k"},
+      {Collector::kG1, ",heap=young"},
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::vector<Jdk> jdks =
+        full_run() ? installed_jdks() : std::vector<Jdk>{i % 2 == 0 ? newest_jdk() : oldest_jdk()};
+    for (const Jdk& jdk : jdks) {
+      std::vector<std::string> flags = collector_flags(all[i].collector);
+      flags.push_back("-Xmx64m");
+      if (!jdk_accepts(jdk, flags)) continue;
+      SCOPED_TRACE(jdk.name + shell_line(flags) + all[i].options);
+      std::string name = path(std::to_string(i) + jdk.name + ".db");
+      JavaRun plain{jdk, flags, std::nullopt, {"Critical"}, "", 120};
+      ProcessResult told = run(plain);
+      expect_done(told);
+      JavaRun traced = plain;
+      traced.agent_options = "mode=pages,out=" + name + all[i].options;
+      ProcessResult result = run(traced);
+      expect_done(result);
+      EXPECT_EQ(result.out, told.out);
+      if (HasFailure()) return;
+      Database db(name, true);
+      ASSERT_TRUE(db.is_open()) << db.error();
+      expect_consistent(db);
+      EXPECT_EQ(db.diagnostic("page_closes_refused"), 0);
+    }
+  }
+}
+
+TEST_F(Pages, AreNamedByWhatLivesThere) {
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
+    SCOPED_TRACE(jdk.name);
+    std::string name = path(jdk.name + ".db");
+    walk(jdk, "mode=pages,window=4,out=" + name);
+    if (HasFailure()) return;
+    Database db(name, true);
+    // The large array's pages hold nothing else.
+    EXPECT_GE(db.integer("SELECT count(*) FROM v_page WHERE classes = 'byte[] 100.0%' AND region = 'old'"), kPages - 1);
+    EXPECT_GE(db.integer("SELECT count(*) FROM v_page WHERE classes LIKE '%java.lang.Class%'"), 1);
+    EXPECT_EQ(db.integer("SELECT count(*) FROM v_page WHERE touches <> loads + stores + rmws"), 0);
+    EXPECT_EQ(db.text("SELECT address FROM v_page ORDER BY page LIMIT 1"),
+              db.text("SELECT printf('0x%x', heap_start + 4096 * (SELECT min(page) FROM page)) FROM run"));
+  }
+}
+
+}  // namespace
+}  // namespace classaccess
