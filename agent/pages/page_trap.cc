@@ -25,7 +25,10 @@ void look_at_rights(void* context) {
 bool is_wanted(const AccessPath& path, ThreadState* thread, uint32_t* virtual_id) {
   *virtual_id = path.virtual_threads != nullptr ? path.virtual_threads->current(thread) : 0;
   if (*virtual_id != 0) return path.virtual_threads->row(*virtual_id).recorded;
-  return thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kVirtualOnly;
+  ThreadChoice choice = thread->choice.load(std::memory_order_relaxed);
+  // Until `threads=` has decided: what enters the model cannot be taken out of it again.
+  if (choice == ThreadChoice::kUndecided) return !path.filter_threads;
+  return choice == ThreadChoice::kRecorded;
 }
 
 uint32_t take(ThreadState* thread, TouchedPages* touches, uint64_t t_ns, uint32_t virtual_id) {
