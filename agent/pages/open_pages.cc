@@ -41,7 +41,10 @@ bool OpenPages::create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_
   shift_ = static_cast<uint32_t>(__builtin_ctzll(page_bytes));
   pages_ = static_cast<uint32_t>(pages);
   state_ = reserve_array<uint8_t>(pages_);
-  if (state_ == nullptr || !model_.create(pages_, window) || !keys_.create(pages_, keys)) return false;
+  closed_at_ = reserve_array<uint32_t>(pages_);
+  touches_ = kSoon;
+  if (state_ == nullptr || closed_at_ == nullptr || !model_.create(pages_, window) || !keys_.create(pages_, keys))
+    return false;
   stopped_ = false;
   page_bytes_ = page_bytes;
   return true;
@@ -58,6 +61,7 @@ uint64_t OpenPages::end_of(uint32_t page) const {
 }
 
 void OpenPages::close(uint32_t page, const PageRights& rights) {
+  closed_at_[page] = touches_;
   uint32_t slot = keys_.slot_of(page);
   if (slot != PageKeys::kNone) {
     // It keeps its key if the thread that traps is the only one with the right, and loses it.
@@ -74,6 +78,8 @@ void OpenPages::open(uint32_t page, const PageRights& rights) {
   uint32_t slot = keys_.slot_of(page);
   if (slot != PageKeys::kNone) return keys_.used(slot);
   if ((state_[page] & kOpen) != 0) return;
+  // A key for a page that is not touched again costs more than it saves.
+  if (touches_ - closed_at_[page] >= kSoon) return open_for_all(page);
   uint32_t evicted = kNoPage;
   slot = keys_.find(model_, rights, &evicted);
   if (slot == PageKeys::kNone) return open_for_all(page);
@@ -118,6 +124,7 @@ uint32_t OpenPages::take(TouchedPages* touches, PageRights* rights, Counted* cou
     PageModel::Touch touch = model_.touch(page);
     if (!touch.counted) continue;
     state_[page] |= kTouched;
+    ++touches_;
     // Closed before another opens: the kernel's mappings become fewer first.
     if (touch.closed != kNoPage && !stopped_) close(touch.closed, *rights);
     counted[count++] = {page, touch.from, next.op};

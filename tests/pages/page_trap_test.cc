@@ -300,6 +300,61 @@ TEST_P(PageTrap, APageClosedBehindOurBackIsOpenedAgainAndNotCounted) {
   EXPECT_EQ(g_counters.page_reopens, reopens + 1);
 }
 
+// Before it makes a thread, which would inherit them: a page that it had open costs one more trap and no count.
+TEST_P(PageTrap, RightsAreGivenUpAndComeBack) {
+  start(2);
+  ThreadCounters counters;
+  std::vector<AccessRecord> records = recorded(
+      [&] {
+        for (int round = 0; round < 3; ++round) {
+          for (uint64_t page : {80, 81}) (void)*at(page);
+        }
+        drop_page_rights();
+        EXPECT_EQ(g_key.denied_here(), true);
+        for (int i = 0; i < 100; ++i) {
+          for (uint64_t page : {80, 81}) (void)*at(page);
+        }
+      },
+      &counters);
+  EXPECT_EQ(records.size(), 2u);
+  EXPECT_LE(counters.traps, 3u);
+}
+
+// A page in the window of one thread whose right another thread has too: closed for both when it leaves.
+TEST_P(PageTrap, APageThatTwoThreadsUseClosesForBoth) {
+  World& world = World::get();
+  start(1);
+  // Often enough that each has a key.
+  recorded([&] {
+    for (int i = 0; i < 40; ++i) (void)*at(static_cast<uint64_t>(90 + i % 3));
+    (void)*at(90);
+  });
+  world.drain();
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    world.add_this_thread();
+    g_key.deny_here();
+    (void)*at(90);  // in the window: not counted
+    step = 1;
+    while (step.load() != 2) std::this_thread::yield();
+    (void)*at(90);  // counted: the first thread has closed it
+    g_key.allow_here();
+    drop_page_rights();
+    world.remove_this_thread();
+  });
+  std::vector<AccessRecord> mine = recorded([&] {
+    while (step.load() != 1) std::this_thread::yield();
+    (void)*at(91);
+    step = 2;
+  });
+  other.join();
+  std::vector<AccessRecord> rest = world.drain();
+  mine.insert(mine.end(), rest.begin(), rest.end());
+  Counts counts = counts_of(mine);
+  EXPECT_EQ(counts.counts, (std::map<uint64_t, uint64_t>{{90, 1}, {91, 1}}));
+  EXPECT_EQ(counts.transitions, (std::map<std::pair<uint64_t, uint64_t>, uint64_t>{{{90, 91}, 1}, {{91, 90}, 1}}));
+}
+
 // max_map_count: what cannot be opened is performed on the twin, and counted as the model says.
 TEST_P(PageTrap, WithoutAMappingLeftCountsStayExact) {
   start(4);
