@@ -78,8 +78,10 @@ void OpenPages::open(uint32_t page, const PageRights& rights) {
   uint32_t slot = keys_.slot_of(page);
   if (slot != PageKeys::kNone) return keys_.used(slot);
   if ((state_[page] & kOpen) != 0) return;
-  // A key for a page that is not touched again costs more than it saves.
-  if (touches_ - closed_at_[page] >= kSoon) return open_for_all(page);
+  // Where the window takes most of the keys, only a page that is touched again soon gets one: the others would drive
+  // out those that are.
+  const bool scarce = 2 * model_.window() > keys_.slots();
+  if (scarce && touches_ - closed_at_[page] >= kSoon) return open_for_all(page);
   uint32_t evicted = kNoPage;
   slot = keys_.find(model_, rights, &evicted);
   if (slot == PageKeys::kNone) return open_for_all(page);

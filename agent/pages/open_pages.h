@@ -72,7 +72,8 @@ class OpenPages {
   static constexpr uint8_t kOpen = 1;  // for the process, as far as we know
   static constexpr uint8_t kTouched = 2;
   uint8_t* state_ = nullptr;
-  // When the page was closed last, in counted touches. One that is touched again soon gets a key.
+  // When the page was closed last, in counted touches. With few keys beside the window one that is touched again soon
+  // gets one.
   static constexpr uint32_t kSoon = 64;
   uint32_t touches_ = 0;
   uint32_t* closed_at_ = nullptr;
