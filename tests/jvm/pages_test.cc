@@ -163,6 +163,44 @@ TEST_F(Pages, ProgramsGoOnUnchanged) {
   }
 }
 
+TEST_F(Pages, H2GoesOnUnchanged) {
+  const std::string jar = "/usr/share/java/h2.jar";
+  if (!file_exists(jar)) GTEST_SKIP() << jar << " is not there: apt-get install libh2-java";
+  struct Combination {
+    Collector collector;
+    const char* options;
+  };
+  std::vector<Combination> all = {{Collector::kG1, ",window=64"}};
+  if (full_run()) {
+    all = {{Collector::kG1, ""},
+           {Collector::kShenandoah, ",window=32"},
+           {Collector::kParallel, ",page=64k,window=8"},
+           {Collector::kG1, ",window=64,protect=mprotect"},
+           {Collector::kSerial, ",window=64,twin=off"},
+           {Collector::kG1, ",window=16,heap=old"}};
+  }
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
+    for (const Combination& c : all) {
+      std::vector<std::string> flags = collector_flags(c.collector);
+      flags.push_back("-Xmx64m");
+      if (!jdk_accepts(jdk, flags)) continue;
+      SCOPED_TRACE(jdk.name + shell_line(flags) + c.options);
+      std::string name = path(test_name(jdk.name + shell_line(flags) + c.options) + ".db");
+      JavaRun plain{jdk, flags, std::nullopt, {"SqlScript"}, harness_classes() + ":" + jar, 120};
+      ProcessResult told = run(plain);
+      expect_done(told);
+      JavaRun traced = plain;
+      traced.agent_options = "mode=pages,out=" + name + c.options;
+      ProcessResult result = run(traced);
+      expect_done(result);
+      EXPECT_EQ(result.out, told.out);
+      if (HasFailure()) return;
+      Database db(name, true);
+      expect_consistent(db);
+    }
+  }
+}
+
 TEST_F(Pages, AreNamedByWhatLivesThere) {
   for (const Jdk& jdk : oldest_and_newest_jdk()) {
     SCOPED_TRACE(jdk.name);
