@@ -1,5 +1,10 @@
 #include "agent/base/safe_load.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "agent/base/raw_syscall.h"
+
 // rep movsb keeps rcx current at a fault, so resuming behind it returns the rest.
 asm(R"(
   .text
@@ -62,6 +67,11 @@ extern const char classaccess_safe_copy_resume[];
 extern const char classaccess_safe_load64_fault[];
 extern const char classaccess_safe_load32_fault[];
 extern const char classaccess_safe_load_failed[];
+}
+
+bool is_readable(uint64_t address) {
+  constexpr long kNoSuchHow = -1;
+  return raw_syscall(SYS_rt_sigprocmask, kNoSuchHow, static_cast<long>(address & ~7ull), 0, 8) != -EFAULT;
 }
 
 uint64_t safe_load_recover(uint64_t pc) {

@@ -40,6 +40,11 @@ inline size_t safe_copy_prefix(void* to, uint64_t from, size_t most) {
   return most - classaccess_safe_copy(to, reinterpret_cast<const void*>(from), most);
 }
 
+// Whether the 8 bytes that hold `address` can be read, without a fault: for what most likely
+// cannot, and where a second signal frame may not fit on the stack. The kernel copies the set
+// before it looks at `how` (rt_sigprocmask).
+bool is_readable(uint64_t address);
+
 // If `pc` is inside one of the loads, returns where to resume; else 0.
 uint64_t safe_load_recover(uint64_t pc);
 

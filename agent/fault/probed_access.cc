@@ -18,7 +18,6 @@
 #include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
-#include "agent/x86/operand.h"
 
 namespace classaccess {
 
@@ -243,17 +242,21 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
     item.method = more[1];
   }
   if (!has_mask(in)) return take_item(thread, probe, item);
-  TouchedRuns touched;
-  find_lanes(in, record.address, mask, &touched);
-  for (uint32_t i = 0; i < touched.count; ++i) {
-    item.address = touched.runs[i].address;
-    item.size = touched.runs[i].size;
+  // A run of lanes at a time: the handler may be on a small stack.
+  const uint32_t lane = in.element_bytes, lanes = in.size / lane;
+  for (uint32_t first = 0; first < lanes; ++first) {
+    uint32_t end = first;
+    while (end < lanes && (mask >> end & 1) != 0) ++end;
+    if (end == first) continue;
+    item.address = record.address + first * lane;
+    item.size = (end - first) * lane;
     item.key = record.probe_id | static_cast<uint64_t>(item.size) << 32;
     take_item(thread, probe, item);
+    first = end;
   }
 }
 
-void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item item) {
+void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item) {
   const Instruction& in = *probe.instruction;
   // Not the heap: the plain copy was run. Or a page that `heap=` leaves open.
   if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return;
@@ -326,7 +329,7 @@ bool ProbedAccess::count_again(ThreadState* thread, CountSlot* slot, const Item&
   return true;
 }
 
-void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item item, CountSlot* slot, bool named) {
+void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named) {
   const Instruction& in = *probe.instruction;
   constexpr int kRbp = 5, kR13 = 13;
   // As the frame was: the interpreter's has the Method* at rbp-24.

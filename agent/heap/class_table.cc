@@ -211,7 +211,8 @@ void ClassTable::fill(ClassInfo* row, uint64_t klass, const Identity& identity) 
 }
 
 bool ClassTable::read_identity(uint64_t klass, Identity* identity) const {
-  if (!plausible_pointer(klass)) return false;
+  // Words that may be a Klass are asked about, and most are none.
+  if (!plausible_pointer(klass) || !is_readable(klass + layout_->klass_layout_helper)) return false;
   if (!safe_load(klass + layout_->klass_layout_helper, &identity->layout_helper) ||
       !plausible_layout_helper(identity->layout_helper) ||
       !safe_load(klass + layout_->klass_name, &identity->name_symbol) ||

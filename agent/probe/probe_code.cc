@@ -164,7 +164,9 @@ class Code {
 }  // namespace
 
 bool has_mask(const Instruction& in) {
-  return in.touch == Touch::kLanes && in.encoding == Encoding::kEvex && in.mask != 0;
+  // Each lane of the mask has its own element in memory: no broadcast.
+  return in.touch == Touch::kLanes && in.encoding == Encoding::kEvex && in.mask != 0 && in.element_bytes != 0 &&
+         in.size == in.mask_lanes * in.element_bytes;
 }
 
 bool can_probe(const Instruction& in) {

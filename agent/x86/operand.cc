@@ -178,12 +178,6 @@ void find_touched(const Instruction& in, const CpuState& state, TouchedRuns* out
     if (bytes != 0) add_run(out, address, bytes);
     return;
   }
-  find_lanes(in, address, lanes, out);
-}
-
-void find_lanes(const Instruction& in, uint64_t address, uint64_t lanes, TouchedRuns* out) {
-  out->count = 0;
-  lanes &= low_bits(in.mask_lanes);
   // A broadcast lane of memory feeds several lanes of the mask.
   unsigned element = in.touch == Touch::kByteMask ? 1u : in.element_bytes;
   unsigned in_memory = in.size / element;

@@ -35,9 +35,6 @@ struct TouchedRuns {
 // off. Not for string instructions.
 void find_touched(const Instruction& instruction, const CpuState& state, TouchedRuns* out);
 
-// The same for an operand of touch kLanes at `address`, whose mask is `lanes`.
-void find_lanes(const Instruction& instruction, uint64_t address, uint64_t lanes, TouchedRuns* out);
-
 // Calls callback(address, size, op) for each run.
 template <typename Callback>
 void for_each_touched(const Instruction& instruction, const CpuState& state, Callback&& callback) {

@@ -116,7 +116,11 @@ TEST(StackTest, AFaultInsideTheHandlerStaysInTheBudget) {
   World& world = World::get();
   uint64_t nonsense = world.take_heap(64, 64);
   world.vm.put_heap(nonsense, 0, uint64_t{1});
-  world.vm.put_heap(nonsense, 8, 0xfffffff0u);  // a narrow Klass where nothing is mapped
+  // What looks like a Klass, with its ClassLoaderData where nothing is mapped.
+  void* gone = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, gone);
+  uint64_t klass = world.vm.make_klass("acme/Nonsense", 16, 0, reinterpret_cast<uint64_t>(gone));
+  world.vm.put_heap(nonsense, 8, static_cast<uint32_t>(klass - world.vm.layout.narrow_klass_base));
   PaintedStack stack;
   size_t frame = frame_bytes(stack);
   Trace trace;

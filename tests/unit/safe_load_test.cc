@@ -122,6 +122,20 @@ TEST_F(SafeLoad, AMappingBehindItsFilesEndFailsToo) {  // SIGBUS
   close(fd);
 }
 
+TEST_F(SafeLoad, IsReadableAsksWithoutAFault) {
+  sigset_t before, after;
+  sigprocmask(SIG_SETMASK, nullptr, &before);
+  int recovered = g_recovered;
+  EXPECT_TRUE(is_readable(address_of(memory_)));
+  EXPECT_TRUE(is_readable(address_of(memory_ + page_ - 1)));
+  EXPECT_FALSE(is_readable(address_of(memory_ + page_)));
+  EXPECT_FALSE(is_readable(8));
+  EXPECT_FALSE(is_readable(1ull << 62));
+  EXPECT_EQ(recovered, g_recovered);
+  sigprocmask(SIG_SETMASK, nullptr, &after);
+  EXPECT_EQ(0, memcmp(&before, &after, 8)) << "the mask is as it was";
+}
+
 TEST_F(SafeLoad, OtherAddressesAreNotOurs) {
   EXPECT_EQ(0u, safe_load_recover(0));
   EXPECT_EQ(0u, safe_load_recover(address_of(memory_)));
