@@ -18,6 +18,7 @@
 #include "agent/heap/object_header.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
+#include "agent/protect/twin_view.h"
 
 namespace classaccess {
 
@@ -197,9 +198,16 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
     const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
     // The access follows its record: only a later record proves that it was made.
-    if (!all && at + 8u * probe.shape.record_words >= end) break;
+    const uint64_t next = at + 8u * probe.shape.record_words;
+    if (!all && next >= end) break;
+    if (next < end) {
+      // Mostly the object's header lies there too.
+      const auto& ahead = *reinterpret_cast<const ProbeRecord*>(next);
+      __builtin_prefetch(&g_probes.row(static_cast<uint32_t>(ahead.probe_id)));
+      __builtin_prefetch(g_twin.at(ahead.address));
+    }
     take(thread, probe, record, t_ns);
-    at += 8u * probe.shape.record_words;
+    at = next;
   }
   buffer.drained.store(at, std::memory_order_relaxed);
 }
@@ -220,30 +228,30 @@ inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item) const {
 }
 
 void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
-  const Instruction& in = *probe.instruction;
+  const ProbeOperand& operand = probe.operand;
   Item item;
   item.address = record.address;
-  item.size = in.size;
+  item.size = operand.size;
   item.t_ns = t_ns;
   item.key = record.probe_id;
   const uint64_t* more = record.more;
-  const uint64_t inside = item.inside = item.address - static_cast<uint64_t>(in.displacement);
-  if (in.index == kNoReg) {
-    item.base = inside;
-  } else if (in.base != kNoReg) {
+  item.inside = item.address - static_cast<uint64_t>(int64_t{operand.displacement});
+  if (!operand.has_index) {
+    item.base = item.inside;
+  } else if (operand.has_base) {
     item.base = *more++;
-    item.index = (inside - item.base) / in.scale;
+    item.index = (item.inside - item.base) / operand.scale;
   } else {
-    item.index = inside / in.scale;
+    item.index = item.inside / operand.scale;
   }
-  const uint64_t mask = has_mask(in) ? *more++ : 0;
+  const uint64_t mask = operand.lane_bytes != 0 ? *more++ : 0;
   if (probe.kind == ProbeKind::kInterpreted) {
     item.bytecode_pointer = more[0];
     item.method = more[1];
   }
-  if (!has_mask(in)) return take_item(thread, probe, item);
+  if (operand.lane_bytes == 0) return take_item(thread, probe, item);
   // A run of lanes at a time: the handler may be on a small stack.
-  const uint32_t lane = in.element_bytes, lanes = in.size / lane;
+  const uint32_t lane = operand.lane_bytes, lanes = operand.size / lane;
   for (uint32_t first = 0; first < lanes; ++first) {
     uint32_t end = first;
     while (end < lanes && (mask >> end & 1) != 0) ++end;
@@ -257,7 +265,6 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
 }
 
 void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item) {
-  const Instruction& in = *probe.instruction;
   // Not the heap: the plain copy was run. Or a page that `heap=` leaves open.
   if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return;
   const VmLayout& layout = *path_->layout;
@@ -276,7 +283,7 @@ void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item
     // Forwarded (Shenandoah): the Klass of compact headers is at the copy.
     const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, item.object) & 3) == 3;
     slot = slot_of(thread, item);
-    bool header_store = in.op == Op::kStore && item.address - item.object < header_bytes_;
+    bool header_store = probe.operand.op == Op::kStore && item.address - item.object < header_bytes_;
     if (!header_store && !forwarded && count_again(thread, slot, item)) return;
     if (header_store || forwarded) slot = nullptr;
   }

@@ -169,6 +169,18 @@ bool has_mask(const Instruction& in) {
          in.size == in.mask_lanes * in.element_bytes;
 }
 
+ProbeOperand probe_operand(const Instruction& in) {
+  ProbeOperand operand;
+  operand.displacement = static_cast<int32_t>(in.displacement);
+  operand.size = in.size;
+  operand.op = in.op;
+  operand.scale = in.scale;
+  operand.has_index = in.index != kNoReg;
+  operand.has_base = in.base != kNoReg;
+  operand.lane_bytes = has_mask(in) ? in.element_bytes : 0;
+  return operand;
+}
+
 bool can_probe(const Instruction& in) {
   if (!in.touches_memory || !in.has_memory || in.size == 0) return false;
   if (in.touch != Touch::kWhole && !has_mask(in)) return false;

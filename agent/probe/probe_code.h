@@ -41,6 +41,18 @@ struct ProbeRecord {
   uint64_t more[4];
 };
 
+// What its records are read by, out of the instruction.
+struct ProbeOperand {
+  int32_t displacement = 0;
+  uint32_t size = 0;
+  Op op = Op::kLoad;
+  uint8_t scale = 1;
+  bool has_index = false;
+  bool has_base = false;    // beside an index: it is in the record
+  uint8_t lane_bytes = 0;   // with a mask; 0: whole
+};
+ProbeOperand probe_operand(const Instruction& instruction);
+
 // Offsets in the code.
 struct ProbeShape {
   uint8_t pushed = 0;           // libraries: behind the last push; 0: nothing is pushed

@@ -269,6 +269,7 @@ uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, uint6
   probe.entry = entry;
   probe.kind = site.request.kind;
   probe.instruction = &in;
+  probe.operand = probe_operand(in);
   probe.owner = site.request.owner;
   probe.site_id = site.request.site_id;
   probe.older = site.last_probe;

@@ -23,7 +23,8 @@
 namespace classaccess {
 
 // A row per probe; constant once CodeRoom knows its code by the id.
-struct Probe {
+struct alignas(64) Probe {
+  ProbeOperand operand;
   ProbeKind kind = ProbeKind::kCompiled;
   ProbeShape shape;
   uint64_t pc = 0;     // of the site
