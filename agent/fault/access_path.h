@@ -88,6 +88,7 @@ class AccessPath {
   uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
 
  private:
+  bool names_klass(const Instruction& instruction) const;
   struct Access;  // one run of bytes of one instruction
 
   Verdict perform_plain(ThreadState* thread, CpuState* cpu, CachedInstruction* row, const Fault& fault);

@@ -183,13 +183,24 @@ void AccessPath::record(ThreadState* thread, const Access& access) {
   push_record(thread, record);
 }
 
+// Looked at late, memory holds what was stored since: a word of an object that was being zeroed
+// may look like a Klass by now (four booleans do). HotSpot names the header's word by its own
+// displacement from the object.
+bool AccessPath::names_klass(const Instruction& instruction) const {
+  return instruction.index == kNoReg && instruction.vector_bytes == 0 &&
+         instruction.displacement == static_cast<int64_t>(layout->klass_offset);
+}
+
 bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecord* record) {
   const Instruction& instruction = probed.row->instruction;
   Access access{probed.row, probed.frame, probed.t_ns, probed.address, probed.size, instruction.op};
   access.site_id = probed.site_id;
   access.probed = true;
   resolve(thread, *probed.registers, instruction, &access);
-  if (access.op == Op::kStore) note_header(thread, *probed.registers, &access);
+  if (access.op == Op::kStore &&
+      (names_klass(instruction) || resolver->is_length_store(access.resolution, access.address))) {
+    note_header(thread, *probed.registers, &access);
+  }
   probed.resolution = access.resolution;
   return make_record(thread, access, record);
 }

@@ -56,12 +56,6 @@ ProbeFault at_record(Probe* probe, uint64_t offset, ucontext_t* uc) {
       set_rip(uc, probe->start + shape.unrecorded);
       return ProbeFault::kResume;
     }
-    // A handler's, while the probe that it interrupted makes its record.
-    auto cursor = static_cast<uint64_t>(uc->uc_mcontext.gregs[kGregs[shape.cursor_register]]);
-    if ((cursor & ~kCursorMask) != 0) {
-      set_rip(uc, probe->start + shape.leave);
-      return ProbeFault::kResume;
-    }
   }
   if (shape.method_load == 0 || offset != shape.method_load) return ProbeFault::kNeedsRoom;
   // Not a frame of the interpreter's: the drain finds no method then.
@@ -71,14 +65,19 @@ ProbeFault at_record(Probe* probe, uint64_t offset, ucontext_t* uc) {
 }
 
 // The record that the probe has just made: its access was not one to the heap.
-void forget_record(const Probe& probe) {
+void forget_record(const Probe& probe, uint64_t address) {
   ThreadState* thread = FaultHandler::this_thread();
   if (thread == nullptr || thread->probes.begin == 0) return;
   DrainScope scope(&thread->probes, true);
-  const uint64_t record = (t_probe.cursor & kCursorMask) - 8u * probe.shape.record_words;
-  if (record >= thread->probes.drained.load(std::memory_order_relaxed) && record >= thread->probes.begin &&
-      record < thread->probes.begin + ProbeBuffer::kBytes) {
-    t_probe.cursor = record;
+  const uint64_t at = t_probe.cursor - 8u * probe.shape.record_words;
+  if (at < thread->probes.drained.load(std::memory_order_relaxed) || at < thread->probes.begin ||
+      at >= thread->probes.begin + ProbeBuffer::kBytes) {
+    return;
+  }
+  // A signal handler's may have come behind it.
+  const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
+  if (record.address == address && g_probes.at(probe.start) == &g_probes.row(static_cast<uint32_t>(record.probe_id))) {
+    t_probe.cursor = at;
   }
 }
 
@@ -94,7 +93,12 @@ ProbeFault at_access(Probe* probe, siginfo_t* info, ucontext_t* uc) {
   if (g_armed.in_range(address) && !gs_base_is(g_twin.distance()) && gs_base_ready(g_twin.distance())) {
     return ProbeFault::kResume;
   }
-  forget_record(*probe);
+  // In the heap, but this thread's GS base is its own: the plain copy traps.
+  if (g_armed.armed(address)) {
+    set_rip(uc, probe->start + probe->shape.plain);
+    return ProbeFault::kResume;
+  }
+  forget_record(*probe, address);
   if (probe->outside.fetch_add(1, std::memory_order_relaxed) == kMaxOutside) {
     count(g_counters.probes_outside);
     take_back(*probe);
@@ -131,7 +135,7 @@ void probe_has_room(const siginfo_t* info, ucontext_t* uc, uint64_t room) {
     memcpy(reinterpret_cast<void*>(room), reinterpret_cast<const void*>(cursor), written);
   }
   cursor_register = static_cast<greg_t>(room);
-  t_probe.cursor = room | kCursorBusyBit;
+  t_probe.cursor = room;
 }
 
 }  // namespace classaccess

@@ -94,13 +94,13 @@ void ProbedAccess::attach(ThreadState* thread) {
   buffer.drained.store(buffer.begin, std::memory_order_relaxed);
   t_probe.cursor = buffer.begin;
   buffer.cursor.store(&t_probe.cursor, std::memory_order_release);
-  watch_this_thread(path_->layout->heap_low);
+  watch_this_thread(path_->layout->heap_low, path_->layout->heap_high - path_->layout->heap_low);
   buffer.mounted = path_->virtual_threads != nullptr && path_->virtual_threads->current(thread) != 0;
 }
 
 void ProbedAccess::forget_this_thread() {
   t_probe.cursor = g_probed.discard_;
-  watch_this_thread(0);
+  watch_this_thread(0, 0);
 }
 
 void ProbedAccess::retire(ThreadState* thread) {
@@ -126,8 +126,9 @@ void ProbedAccess::mounted(ThreadState* thread, bool now) {
 void ProbedAccess::find_owner(ThreadState* thread) {
   const uint32_t id = thread->probes.mounted ? path_->virtual_threads->current(thread) : 0;
   thread->probes.virtual_id = id;
+  const ThreadChoice choice = thread->choice.load(std::memory_order_relaxed);
   thread->probes.muted = id != 0 ? !path_->virtual_threads->row(id).recorded
-                                 : thread->choice.load(std::memory_order_relaxed) == ThreadChoice::kVirtualOnly;
+                                 : choice == ThreadChoice::kVirtualOnly || choice == ThreadChoice::kExcluded;
 }
 
 uint64_t ProbedAccess::make_room(ThreadState* thread) {
@@ -188,7 +189,6 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
   uint64_t end = 0;
   // The owner may be gone without a word, and its thread-local storage with it.
   if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
-  end &= kCursorMask;
   std::atomic_thread_fence(std::memory_order_acquire);
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
   if (end - buffer.begin > ProbeBuffer::kBytes || at >= end) return;

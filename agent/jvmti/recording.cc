@@ -32,6 +32,7 @@
 #include "agent/jvmti/library_scan.h"
 #include "agent/jvmti/signal_calls.h"
 #include "agent/jvmti/virtual_mounts.h"
+#include "agent/probe/code_patch.h"
 #include "agent/pages/open_pages.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/code_cache_room.h"
@@ -52,6 +53,7 @@ namespace {
 // In a forked child there is no writer; the heap itself is not inherited.
 Writer* g_writer_of_process = nullptr;
 void in_forked_child() {
+  g_probes.release();
   g_recording.store(RecordingState::kClosed, std::memory_order_relaxed);
   if (g_writer_of_process != nullptr) g_writer_of_process->forget_in_child();
 }
@@ -337,7 +339,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   problem = writer_.start(sources, run_info(jni));
   if (!problem.empty()) return problem;
   g_writer_of_process = &writer_;
-  pthread_atfork(nullptr, nullptr, in_forked_child);
+  pthread_atfork([] { g_probes.hold(); }, [] { g_probes.release(); }, in_forked_child);
   AgentScope scope;
   if (late_) {
     problem = convert_heap();
@@ -364,14 +366,21 @@ void Recording::start_probes() {
     return;
   }
   OopRange oops{layout_.heap_low, layout_.heap_high, layout_.narrow_oop_base, layout_.narrow_oop_shift,
-                watched_low_offset()};
+                watched_offset()};
   if (!g_probes.room().create(room.low_begin, room.low_end, room.high_begin, room.high_end) || !g_probes.create(oops) ||
       !g_probed.create(&access_, &starts_)) {
     raw_log(LogLevel::kWarn, "no room for probes round the code cache (ulimit -v?): every access traps");
     return;
   }
-  scan_libraries();
   const RoomAround library = library_room_;
+  if (!CodePatch::can_write_text()) {
+    release_library_room(std::exchange(library_room_, {}));
+    raw_log(LogLevel::kWarn,
+            "the text of libraries cannot be patched (/proc/self/mem or membarrier refused): accesses of the VM and of "
+            "libraries trap");
+    return;
+  }
+  scan_libraries();
   if (!g_probes.library_room().create(library.low_begin, library.low_end, library.high_begin, library.high_end)) {
     raw_log(LogLevel::kWarn, "no room for probes round libjvm (ulimit -v?): accesses of the VM and of libraries trap");
   }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "agent/base/raw_syscall.h"
+#include "agent/base/safe_load.h"
 
 namespace classaccess {
 namespace {
@@ -79,17 +80,28 @@ class TextFile {
 bool CodePatch::write_text(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
   TextFile text;
   if (!g_can_serialise || !text.is_open()) return false;
+  // The library may be gone.
+  uint8_t now[kMaxBytes];
+  if (safe_copy_prefix(now, pc, count) != count) return false;
   for (size_t i = 0; i < count; ++i) {
-    if (reinterpret_cast<const volatile uint8_t*>(pc)[i] != from[i]) return false;
+    if (now[i] != from[i]) return false;
   }
   const uint8_t int3 = kInt3;
   if (!text.write(pc, &int3, 1)) return false;
-  serialise_cores();
-  bool done = count == 1 || text.write(pc + 1, to + 1, count - 1);
-  serialise_cores();
+  bool done = serialise_cores() && (count == 1 || text.write(pc + 1, to + 1, count - 1));
   // Without its tail the old instruction stands again.
+  if (!done && count > 1) text.write(pc + 1, from + 1, count - 1);
+  serialise_cores();
   return text.write(pc, done ? to : from, 1) && done;
 }
+
+bool CodePatch::can_write_text() {
+  const auto* own = reinterpret_cast<const uint8_t*>(&CodePatch::init);
+  TextFile text;
+  return g_can_serialise && text.is_open() && text.write(reinterpret_cast<uint64_t>(own), own, 1);
+}
+
+bool CodePatch::can_serialise() { return g_can_serialise; }
 
 void CodePatch::init() { g_can_serialise = raw_syscall(SYS_membarrier, kRegisterPrivateSyncCore) == 0; }
 

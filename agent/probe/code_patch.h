@@ -31,6 +31,10 @@ class CodePatch {
   // not said). Calls no function of any library: it may be the one that is patched.
   static bool write_text(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count);
 
+  // Whether text can be written so. Not in a signal handler: tries it on a byte of our own.
+  static bool can_write_text();
+  static bool can_serialise();
+
   // Every core that runs a thread of this process serialises before this returns. False:
   // the kernel cannot.
   static bool serialise_cores();

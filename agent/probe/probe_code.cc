@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "agent/probe/probe_thread.h"
+#include "agent/protect/heap_gate.h"
 #include "agent/x86/displace.h"
 
 namespace classaccess {
 namespace {
 
 constexpr uint8_t kRax = 0, kRcx = 1, kRsp = 4, kRbp = 5, kR13 = 13;
+constexpr uint8_t kNotBelow = 3, kNotZero = 5;  // condition codes
 constexpr int32_t kRedZone = 128;
 constexpr int32_t kSavedRax = 16;  // from RSP, behind the pushes
 // RAX and RCX have the shortest forms; none of them is a frame or thread register.
@@ -99,17 +101,19 @@ class Code {
     byte(0x89);
     byte(0xc0u | (from & 7) << 3 | (to & 7));
   }
-  void shift_right(unsigned reg, uint8_t bits) {
-    byte(0x48u | reg >> 3);
-    byte(0xc1);
-    byte(0xe8u | (reg & 7));
-    byte(bits);
+  // cmp reg, fs:[offset]
+  void compare_thread(unsigned reg, int32_t offset) {
+    byte(0x64);
+    memory(0x3b, reg, kNoReg, kNoReg, 1, offset);
   }
-  void compare(unsigned reg, uint32_t value) {
-    byte(0x48u | reg >> 3);
-    byte(0x81);
-    byte(0xf8u | (reg & 7));
-    word4(value);
+  // cmp byte fs:[offset], 0
+  void is_thread_byte_zero(int32_t offset) {
+    byte(0x64);
+    byte(0x80);
+    byte(0x3c);
+    byte(0x25);
+    word4(static_cast<uint32_t>(offset));
+    byte(0);
   }
   // kmovq (AVX512BW, which masks of more than 16 lanes need) or kmovw reg, k
   void load_mask(unsigned reg, unsigned k, bool wide) {
@@ -136,10 +140,10 @@ class Code {
     byte(0x04);
     byte(value);
   }
-  // jae forward, to where land() is called with what it returned.
-  size_t jump_if_not_below() {
+  // jcc forward, to where land() is called with what it returned.
+  size_t jump_if(uint8_t condition) {
     byte(0x0f);
-    byte(0x83);
+    byte(0x80u | condition);
     word4(0);
     return size_;
   }
@@ -210,12 +214,16 @@ Scratch choose_scratch(const Instruction& in, bool with_rax) {
   return {found[0], found[1]};
 }
 
+int32_t busy_at(const ThreadOffsets& offsets) {
+  return offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, busy));
+}
+
 // Id, address, base of an indexed operand. Returns the words so far.
 int32_t emit_record(Code& code, const Instruction& in, Scratch scratch, uint32_t probe_id, const ThreadOffsets& offsets,
                     bool base_on_stack) {
   const int32_t cursor_at = offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, cursor));
+  code.store_thread_byte(busy_at(offsets), 1);
   code.load_thread(scratch.cursor, cursor_at);
-  code.store_thread_byte(cursor_at + 7, kCursorBusy);
   code.store_number(scratch.cursor, probe_id);
   code.store(scratch.cursor, 8, scratch.address);
   int32_t words = 2;
@@ -234,6 +242,7 @@ int32_t emit_record(Code& code, const Instruction& in, Scratch scratch, uint32_t
 void emit_advance(Code& code, Scratch scratch, int32_t words, const ThreadOffsets& offsets) {
   code.lea(scratch.cursor, scratch.cursor, kNoReg, 1, 8 * words);
   code.store_thread(offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, cursor)), scratch.cursor);
+  code.store_thread_byte(busy_at(offsets), 0);
 }
 
 // The GS copy and the plain one, each with its way back.
@@ -275,8 +284,7 @@ bool write_code_cache_probe(Code& code, const Instruction& in, uint64_t pc, uint
 }
 
 bool write_library_probe(Code& code, const Instruction& in, uint64_t pc, uint64_t at, uint32_t probe_id,
-                         const ThreadOffsets& offsets, uint64_t watched_pages, ProbeShape* shape) {
-  if (watched_pages >> 31 != 0) return false;
+                         const ThreadOffsets& offsets, ProbeShape* shape) {
   const Scratch scratch = choose_scratch(in, false);
   auto restore = [&] {
     code.add_al(127);  // overflows if it was set
@@ -295,16 +303,18 @@ bool write_library_probe(Code& code, const Instruction& in, uint64_t pc, uint64_
   code.lahf();
   code.seto_al();
   code.move(scratch.cursor, scratch.address);
-  code.subtract_thread(scratch.cursor, offsets.watched_low);
-  code.shift_right(scratch.cursor, 12);
-  code.compare(scratch.cursor, static_cast<uint32_t>(watched_pages));
-  const size_t leave = code.jump_if_not_below();
+  code.subtract_thread(scratch.cursor, offsets.watched + static_cast<int32_t>(offsetof(WatchedWindow, low)));
+  code.compare_thread(scratch.cursor, offsets.watched + static_cast<int32_t>(offsetof(WatchedWindow, bytes)));
+  const size_t outside = code.jump_if(kNotBelow);
+  code.is_thread_byte_zero(busy_at(offsets));
+  const size_t busy = code.jump_if(kNotZero);
   int32_t words = emit_record(code, in, scratch, probe_id, offsets, in.base == kRax);
   emit_advance(code, scratch, words, offsets);
   restore();
   const uint64_t next = pc + in.length;
   if (!emit_access(code, in, at, next, shape)) return false;
-  code.land(leave);
+  code.land(outside);
+  code.land(busy);
   shape->leave = static_cast<uint8_t>(code.size());
   restore();
   shape->unrecorded = static_cast<uint8_t>(code.size());
@@ -319,12 +329,12 @@ bool write_library_probe(Code& code, const Instruction& in, uint64_t pc, uint64_
 }  // namespace
 
 size_t write_probe(const Instruction& in, uint64_t pc, uint64_t at, uint32_t probe_id, ProbeKind kind,
-                   const ThreadOffsets& offsets, uint64_t watched_pages, uint8_t* to, ProbeShape* shape) {
+                   const ThreadOffsets& offsets, uint8_t* to, ProbeShape* shape) {
   if (!can_probe(in)) return 0;
   *shape = {};
   Code code(to);
   bool done = kind == ProbeKind::kLibrary
-                  ? write_library_probe(code, in, pc, at, probe_id, offsets, watched_pages, shape)
+                  ? write_library_probe(code, in, pc, at, probe_id, offsets, shape)
                   : write_code_cache_probe(code, in, pc, at, probe_id, kind == ProbeKind::kInterpreted, offsets, shape);
   if (!done) return 0;
   shape->end = static_cast<uint8_t>(code.size());

@@ -3,9 +3,9 @@
 //
 //   save two scratch registers            mov fs:[save], r
 //   address of the operand                lea a, [base + index * scale + displacement]
-//   cursor of this thread                 mov c, fs:[cursor]; mov byte fs:[cursor+7], busy
+//   cursor of this thread                 mov byte fs:[busy], 1; mov c, fs:[cursor]
 //   the record                            mov [c], id; mov [c+8], a; ...
-//   cursor += record                      lea c, [c+n]; mov fs:[cursor], c
+//   cursor += record                      lea c, [c+n]; mov fs:[cursor], c; mov byte fs:[busy], 0
 //   restore the scratch registers
 //   the instruction behind a GS prefix    (GS base = distance to the twin: x86/displace.h)
 //   jmp behind the site
@@ -16,7 +16,7 @@
 // That needs flags (LAHF, SETO) and registers, saved on the stack behind the red zone:
 //
 //   lea rsp, [rsp-128]; push rax, a, c; lea a, operand; lahf; seto al
-//   mov c, a; sub c, fs:[low]; shr c, 12; cmp c, pages; jae leave
+//   mov c, a; sub c, fs:[low]; cmp c, fs:[bytes]; jae leave; cmp byte fs:[busy], 0; jne leave
 //   the record as above; add al, 127; sahf; pop c, a, rax; lea rsp, [rsp+128]
 //   the instruction behind a GS prefix; jmp; the plain instruction; jmp
 //   leave: add al, 127; sahf; pop ...; lea rsp, [rsp+128]
@@ -80,15 +80,14 @@ bool has_mask(const Instruction& instruction);
 // Where a thread keeps what its probes need: offsets from the FS base.
 struct ThreadOffsets {
   int32_t probe_thread = 0;  // ProbeThread
-  int32_t watched_low = 0;   // t_watched_low; libraries only
+  int32_t watched = 0;       // WatchedWindow; libraries only
 };
 
 enum class ProbeKind : uint8_t { kCompiled, kInterpreted, kLibrary };
 
 // Writes the code that will run at `at` for the site at `pc`; returns its length and fills
-// *shape. 0 if can_probe says no or `pc` is out of reach. `watched_pages`: size of the watched
-// window, below 2^31 pages.
+// *shape. 0 if can_probe says no or `pc` is out of reach.
 size_t write_probe(const Instruction& instruction, uint64_t pc, uint64_t at, uint32_t probe_id, ProbeKind kind,
-                   const ThreadOffsets& offsets, uint64_t watched_pages, uint8_t* to, ProbeShape* shape);
+                   const ThreadOffsets& offsets, uint8_t* to, ProbeShape* shape);
 
 }  // namespace classaccess

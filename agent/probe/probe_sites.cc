@@ -43,8 +43,7 @@ const Refusal* refusal_of(LayResult why) {
 
 bool ProbeSites::create(const OopRange& oops) {
   oops_ = oops;
-  offsets_ = {probe_thread_offset(), oops.watched_low_offset};
-  watched_pages_ = (oops.heap_high - oops.heap_low) >> 12;
+  offsets_ = {probe_thread_offset(), oops.watched_offset};
   if (!probes_.create(kProbes) || !sites_.create(kSites)) return false;
   auto* table = reserve_array<std::atomic<uint32_t>>(kSlots);
   if (table == nullptr) return false;
@@ -147,6 +146,7 @@ bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
   Site* direct[kMaxJump];
   const int length = site->request.instruction->length < kMaxJump ? site->request.instruction->length : kMaxJump;
   int found = dependents_of(site->pc.load(std::memory_order_relaxed), length, direct);
+  if (found != 0 && !CodePatch::can_serialise()) return false;
   for (int i = 0; i < found; ++i) {
     if (*count >= kMaxDependents) return false;
     if (!in_force(*direct[i])) continue;  // by way of another one
@@ -218,7 +218,7 @@ uint32_t ProbeSites::older_probe(const Site& site, const JumpShape& shape, uint6
 
 size_t ProbeSites::write_code(const Site& site, uint64_t at, uint32_t id, uint8_t* to, ProbeShape* shape) const {
   return write_probe(*site.request.instruction, site.pc.load(std::memory_order_relaxed), at, id, site.request.kind,
-                     offsets_, watched_pages_, to, shape);
+                     offsets_, to, shape);
 }
 
 // Room for `bytes` of code, and where a jump that ends at jump_end enters it. Where few

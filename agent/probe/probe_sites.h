@@ -57,12 +57,12 @@ struct Refusal {
 const Refusal* refusal_of(LayResult why);
 
 // The heap, as far as probes ask: what an instruction's immediate may not be (an oop that
-// the collector rewrites), and the window of a library's probes.
+// the collector rewrites), and where the window of a library's probes is told.
 struct OopRange {
   uint64_t heap_low = 0, heap_high = 0;
   uint64_t narrow_base = 0;
   uint32_t narrow_shift = 0;
-  int32_t watched_low_offset = 0;  // of t_watched_low from the FS base
+  int32_t watched_offset = 0;  // of t_watched from the FS base
 };
 
 class ProbeSites {
@@ -96,6 +96,13 @@ class ProbeSites {
     return id != 0 ? &probes_.row(id) : nullptr;
   }
   Probe& row(uint32_t id) { return probes_.row(id); }
+
+  // Round fork(): a child must not be born with a patch half written, whose writer it has not.
+  void hold() {
+    while (lock_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void release() { lock_.clear(std::memory_order_release); }
 
   // True if our jump, or the int3 of a patch under way, is or was at `pc`.
   bool knows(uint64_t pc) const { return find(pc) != nullptr; }
@@ -152,7 +159,6 @@ class ProbeSites {
   std::atomic<uint32_t> patches_{0};  // odd while one is under way
   OopRange oops_;
   ThreadOffsets offsets_;
-  uint64_t watched_pages_ = 0;
 };
 
 extern ProbeSites g_probes;

@@ -2,9 +2,8 @@
 //
 // `cursor` is where the thread's next record goes: null until the thread's first probe
 // (whose store then faults and gets it a buffer), inside its own buffer for a recorded
-// thread, in the shared discard buffer for any other. While a record is being made its top
-// byte is kCursorBusy: a probe of a library that a signal handler runs just then faults on
-// that address, makes no record, and its access traps instead.
+// thread, in the shared discard buffer for any other. `busy` while a record is being made: a
+// probe of a library that a signal handler runs just then makes none, its access traps instead.
 //
 // The two save slots hold the scratch registers of a probe in the code cache, which no signal
 // handler runs: they are never used twice at once. There the stack is not touched, so no guard
@@ -19,11 +18,8 @@ namespace classaccess {
 struct ProbeThread {
   uint64_t cursor = 0;
   uint64_t save[2] = {};
+  uint8_t busy = 0;
 };
-
-constexpr uint8_t kCursorBusy = 1;
-constexpr uint64_t kCursorMask = ~0ull >> 8;
-constexpr uint64_t kCursorBusyBit = static_cast<uint64_t>(kCursorBusy) << 56;
 
 extern __thread ProbeThread t_probe __attribute__((tls_model("initial-exec")));
 

@@ -20,12 +20,12 @@ namespace classaccess {
 HeapGate g_gate;
 __thread uint32_t t_agent_depth __attribute__((tls_model("initial-exec"))) = 0;
 
-__thread uint64_t t_watched_low __attribute__((tls_model("initial-exec"))) = 0;
+__thread WatchedWindow t_watched __attribute__((tls_model("initial-exec")));
 
 namespace {
 
-// t_watched_low outside of AgentScopes.
-__thread uint64_t t_own_low __attribute__((tls_model("initial-exec"))) = 0;
+// Of t_watched outside of AgentScopes.
+__thread uint64_t t_own_bytes __attribute__((tls_model("initial-exec"))) = 0;
 
 constexpr long kOpen = PROT_READ | PROT_WRITE;
 
@@ -125,27 +125,28 @@ void HeapGate::close_page(uint64_t page) const {
   if (closed_ && g_armed.armed(page)) protect(page, ArmedPages::kPageBytes, PROT_NONE);
 }
 
-int32_t watched_low_offset() {
+int32_t watched_offset() {
   uint64_t base;
   asm("mov %%fs:0, %0" : "=r"(base));  // x86-64 psABI: the word at FS:0 holds the FS base
-  return static_cast<int32_t>(reinterpret_cast<int64_t>(&t_watched_low) - static_cast<int64_t>(base));
+  return static_cast<int32_t>(reinterpret_cast<int64_t>(&t_watched) - static_cast<int64_t>(base));
 }
 
-void watch_this_thread(uint64_t low) {
-  t_own_low = low;
-  if (t_agent_depth == 0) t_watched_low = low;
+void watch_this_thread(uint64_t low, uint64_t bytes) {
+  t_watched.low = low;
+  t_own_bytes = bytes;
+  if (t_agent_depth == 0) t_watched.bytes = bytes;
 }
 
 AgentScope::AgentScope() : was_armed_(g_gate.per_thread() && g_key.denied_here()) {
   ++t_agent_depth;
-  t_watched_low = 0;
+  t_watched.bytes = 0;
   if (was_armed_) g_key.allow_here();
 }
 
 void AgentScope::leave(bool armed_after) {
   if (left_) return;
   left_ = true;
-  if (--t_agent_depth == 0) t_watched_low = t_own_low;
+  if (--t_agent_depth == 0) t_watched.bytes = t_own_bytes;
   if (g_gate.per_thread() && g_key.allocated() && armed_after) g_key.deny_here();
 }
 

@@ -73,25 +73,28 @@ class AgentScope {
   bool left_ = false;
 };
 
-// What the probes of libraries ask, by FS: the lowest address of the window (the heap) whose
-// accesses by this thread are recorded; 0: none are. Their window has the heap's size.
-extern __thread uint64_t t_watched_low __attribute__((tls_model("initial-exec")));
-int32_t watched_low_offset();  // from the FS base: the same on every thread
+// What the probes of libraries ask, by FS: the window (the heap) in which this thread's accesses
+// are recorded; of no bytes: none are.
+struct WatchedWindow {
+  uint64_t low = 0, bytes = 0;
+};
+extern __thread WatchedWindow t_watched __attribute__((tls_model("initial-exec")));
+int32_t watched_offset();  // from the FS base: the same on every thread
 
-// The current thread is recorded from now on (low: of the heap) or not any more (0); in an
-// AgentScope when that ends. Its own signal handler, or callbacks.
-void watch_this_thread(uint64_t low);
+// The current thread is recorded from now on, or not any more (0, 0); in an AgentScope when
+// that ends. Its own signal handler, or callbacks.
+void watch_this_thread(uint64_t low, uint64_t bytes);
 
 // While it lives this thread's library probes record nothing: another's code runs for us.
 class UnwatchedScope {
  public:
-  UnwatchedScope() : low_(t_watched_low) { t_watched_low = 0; }
-  ~UnwatchedScope() { t_watched_low = low_; }
+  UnwatchedScope() : bytes_(t_watched.bytes) { t_watched.bytes = 0; }
+  ~UnwatchedScope() { t_watched.bytes = bytes_; }
   UnwatchedScope(const UnwatchedScope&) = delete;
   UnwatchedScope& operator=(const UnwatchedScope&) = delete;
 
  private:
-  uint64_t low_;
+  uint64_t bytes_;
 };
 
 // Nested AgentScopes of this thread; with mprotect the handler records nothing then.

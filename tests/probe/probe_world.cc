@@ -63,11 +63,11 @@ ProbeWorld::ProbeWorld(ProbeKind kind) : kind_(kind) {
   buffer = shared.buffer;
   need(syscall(SYS_arch_prctl, kArchSetGs, twin - data) == 0);
   t_probe.cursor = buffer;
-  watch_this_thread(data);
+  watch_this_thread(data, kDataBytes);
   sites = new ProbeSites;
   CodeRoom& room = kind == ProbeKind::kLibrary ? sites->library_room() : sites->room();
   need(room.create(low, low + kSide, code + kMiddle, code + kMiddle + kSide - kMiddle));
-  need(sites->create({data, data + kDataBytes, 0, 3, watched_low_offset()}));
+  need(sites->create({data, data + kDataBytes, 0, 3, watched_offset()}));
 }
 
 uint64_t ProbeWorld::put(const std::vector<uint8_t>& bytes, uint64_t at) {

@@ -63,7 +63,7 @@ class Sites : public testing::Test {
   explicit Sites(ProbeKind kind = ProbeKind::kCompiled) : world_(ProbeWorld::get(kind)) {}
   ProbeWorld& world_;
   void SetUp() override {
-    watch_this_thread(world_.data);
+    watch_this_thread(world_.data, ProbeWorld::kDataBytes);
     world_.sites->take_back_all();
     t_probe.cursor = world_.buffer;  // the other world's records
     fill(1);
@@ -261,12 +261,28 @@ TEST_F(LibrarySites, AnUnwatchedThreadMakesNoRecord) {
     UnwatchedScope unwatched;
     EXPECT_EQ(ProbeWorld::call(pc, world_.data, 0, 0, 0), reinterpret_cast<uint32_t*>(world_.twin)[2]);
   }
-  watch_this_thread(0);
+  watch_this_thread(0, 0);
   EXPECT_EQ(ProbeWorld::call(pc, world_.data, 0, 0, 0), reinterpret_cast<uint32_t*>(world_.twin)[2]);
   EXPECT_TRUE(world_.take_records().empty());
-  watch_this_thread(world_.data);
+  watch_this_thread(world_.data, ProbeWorld::kDataBytes);
   ProbeWorld::call(pc, world_.data, 0, 0, 0);
   EXPECT_EQ(world_.take_records().size(), 1u);
+  ASSERT_EQ(mprotect(reinterpret_cast<void*>(world_.data), ProbeWorld::kDataBytes, PROT_NONE), 0);
+}
+
+// In a signal handler, while the probe that it interrupted makes its record.
+TEST_F(LibrarySites, AHandlersProbeLeavesARecordUnderWayAlone) {
+  uint64_t pc = world_.put({0x8b, 0x47, 0x08, 0x48, 0x31, 0xd2, 0xc3}, 28672);
+  ASSERT_EQ(world_.lay(pc), LayResult::kLaid);
+  ASSERT_EQ(mprotect(reinterpret_cast<void*>(world_.data), ProbeWorld::kDataBytes, PROT_READ | PROT_WRITE), 0);
+  t_probe.busy = 1;
+  ProbeWorld::call(pc, world_.data, 0, 0, 0);
+  EXPECT_TRUE(world_.take_records().empty());
+  EXPECT_EQ(t_probe.busy, 1);
+  t_probe.busy = 0;
+  ProbeWorld::call(pc, world_.data, 0, 0, 0);
+  EXPECT_EQ(world_.take_records().size(), 1u);
+  EXPECT_EQ(t_probe.busy, 0);
   ASSERT_EQ(mprotect(reinterpret_cast<void*>(world_.data), ProbeWorld::kDataBytes, PROT_NONE), 0);
 }
 
@@ -309,7 +325,7 @@ TEST_P(AnySites, PatchedWhileItRuns) {
       syscall(SYS_arch_prctl, 0x1001, gs);
       std::vector<uint64_t> own(4096);
       t_probe.cursor = reinterpret_cast<uint64_t>(own.data());
-      watch_this_thread(world_.data);
+      watch_this_thread(world_.data, ProbeWorld::kDataBytes);
       while (!stop.load()) {
         if (static_cast<uint32_t>(ProbeWorld::call(pc, world_.data, 0, 0, 0)) != expected) ++wrong;
         t_probe.cursor = reinterpret_cast<uint64_t>(own.data());
