@@ -20,6 +20,7 @@ struct AccessPath::Access {
   uint64_t value = 0;
   uint32_t site_id = 0;  // 0: not looked up yet
   bool probed = false;
+  bool left = false;  // not known yet: UnknownObject::kLeave
 };
 
 }  // namespace classaccess

@@ -79,6 +79,7 @@ class AccessPath {
     uint64_t address = 0;
     uint32_t size = 0;
     uint64_t t_ns = 0;
+    bool left = false;      // out: its object is not known yet (UnknownObject::kLeave); no record
     Resolution resolution;  // out
   };
   // Makes its record. False: of a class that is not selected (counted). Under the thread's
@@ -110,9 +111,12 @@ class AccessPath {
 // the recording has been closed.
 void push_record(ThreadState* thread, const AccessRecord& record);
 
-// Draining another thread for the sake of one record: not again for one of that thread's,
-// and not on the writer, which takes one thread's records at a time.
-extern __thread bool t_asking_others __attribute__((tls_model("initial-exec")));
+// What becomes of an access whose object is not known: another thread's probes may have made
+// it, whose records nobody has looked at. kAsk: they are drained first; kLeave: on the way
+// there, and on the writer, which takes one thread's records at a time, a probe's record stays
+// where it is for the next round; kTake: it is recorded as it is.
+enum class UnknownObject : uint8_t { kAsk, kLeave, kTake };
+extern __thread UnknownObject t_unknown __attribute__((tls_model("initial-exec")));
 
 // Set on the writer's own thread while it drains: it empties a full ring itself.
 struct RingFull {

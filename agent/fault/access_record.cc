@@ -19,7 +19,7 @@ constexpr uint64_t kMaxRun = 1u << 30;
 
 __thread RingFull t_ring_full __attribute__((tls_model("initial-exec")));
 
-__thread bool t_asking_others __attribute__((tls_model("initial-exec")));
+__thread UnknownObject t_unknown __attribute__((tls_model("initial-exec")));
 
 void push_record(ThreadState* thread, const AccessRecord& record) {
   while (!thread->ring.push(record)) {
@@ -98,13 +98,16 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
   query.candidate_count = count;
   query.registers = cpu.gpr;
   access->resolution = resolver->resolve(query, &thread->hints);
-  if (access->resolution.kind != Resolution::kObject && !access->resolution.fresh && g_probed.enabled() &&
-      !t_asking_others) {
+  if (access->resolution.kind != Resolution::kObject && !access->resolution.fresh && g_probed.enabled()) {
     // Another thread's probes may have made the object, and nobody has looked at its records.
-    t_asking_others = true;
-    g_probed.drain_all(false, false, thread);
-    t_asking_others = false;
-    access->resolution = resolver->resolve(query, &thread->hints);
+    if (t_unknown == UnknownObject::kAsk) {
+      g_probed.drain_all(false, false, thread);
+      access->resolution = resolver->resolve(query, &thread->hints);
+    } else if (t_unknown == UnknownObject::kLeave && access->probed &&
+               !(access->op == Op::kStore && names_klass(instruction))) {
+      access->left = true;
+      return;
+    }
   }
   if (query.op == Op::kStore && !query.java_code && access->resolution.object != 0 &&
       access->resolution.object == thread->hints.evacuated) {
@@ -197,6 +200,8 @@ bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecor
   access.site_id = probed.site_id;
   access.probed = true;
   resolve(thread, *probed.registers, instruction, &access);
+  probed.left = access.left;
+  if (access.left) return false;
   if (access.op == Op::kStore &&
       (names_klass(instruction) || resolver->is_length_store(access.resolution, access.address))) {
     note_header(thread, *probed.registers, &access);

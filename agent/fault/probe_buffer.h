@@ -43,6 +43,7 @@ struct ProbeBuffer {
   uint64_t with_count[kSlots / 64] = {};  // which, a bit each
   bool mounted = false;              // a virtual thread runs on the owner (JVMTI events)
   uint32_t virtual_id = 0;           // whose records these are: VirtualThreads, 0: the thread's own
+  uint8_t left_rounds = 0;           // in which the writer got no farther
   bool muted = false;                // `threads=` does not want him
   std::atomic<uint64_t> holder{0};   // drain lock: address of the holder's ProbeThread
 };

@@ -206,7 +206,7 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
       __builtin_prefetch(&g_probes.row(static_cast<uint32_t>(ahead.probe_id)));
       __builtin_prefetch(g_twin.at(ahead.address));
     }
-    take(thread, probe, record, t_ns);
+    if (!take(thread, probe, record, t_ns)) break;
     at = next;
   }
   buffer.drained.store(at, std::memory_order_relaxed);
@@ -227,7 +227,7 @@ inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item) const {
   return offset >= slot.offset && offset + slot.size <= slot.offset + (length << slot.log2_element);
 }
 
-void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
+bool ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
   const ProbeOperand& operand = probe.operand;
   Item item;
   item.address = record.address;
@@ -252,6 +252,8 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
   if (operand.lane_bytes == 0) return take_item(thread, probe, item);
   // A run of lanes at a time: the handler may be on a small stack.
   const uint32_t lane = operand.lane_bytes, lanes = operand.size / lane;
+  const UnknownObject unknown = t_unknown;
+  bool left = false;
   for (uint32_t first = 0; first < lanes; ++first) {
     uint32_t end = first;
     while (end < lanes && (mask >> end & 1) != 0) ++end;
@@ -259,14 +261,19 @@ void ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
     item.address = record.address + first * lane;
     item.size = (end - first) * lane;
     item.key = record.probe_id | static_cast<uint64_t>(item.size) << 32;
-    take_item(thread, probe, item);
+    left = !take_item(thread, probe, item);
+    if (left) break;
     first = end;
+    // What is taken in part cannot be left any more.
+    if (t_unknown == UnknownObject::kLeave) t_unknown = UnknownObject::kTake;
   }
+  t_unknown = unknown;
+  return !left;
 }
 
-void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item) {
+bool ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item) {
   // Not the heap: the plain copy was run. Or a page that `heap=` leaves open.
-  if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return;
+  if (!g_armed.in_range(item.address) || (!whole_heap_ && !g_armed.armed(item.address))) return true;
   const VmLayout& layout = *path_->layout;
   auto starts_object = [&](uint64_t candidate) {
     return (candidate & 7) == 0 && candidate >= layout.heap_low && candidate <= item.address &&
@@ -284,10 +291,10 @@ void ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item
     const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, item.object) & 3) == 3;
     slot = slot_of(thread, item);
     bool header_store = probe.operand.op == Op::kStore && item.address - item.object < header_bytes_;
-    if (!header_store && !forwarded && count_again(thread, slot, item)) return;
+    if (!header_store && !forwarded && count_again(thread, slot, item)) return true;
     if (header_store || forwarded) slot = nullptr;
   }
-  take_slowly(thread, probe, item, slot, named);
+  return take_slowly(thread, probe, item, slot, named);
 }
 
 inline AccessRecord& first_of(ThreadState* thread, const CountSlot* slot) {
@@ -336,7 +343,7 @@ bool ProbedAccess::count_again(ThreadState* thread, CountSlot* slot, const Item&
   return true;
 }
 
-void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named) {
+bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named) {
   const Instruction& in = *probe.instruction;
   constexpr int kRbp = 5, kR13 = 13;
   // As the frame was: the interpreter's has the Method* at rbp-24.
@@ -360,13 +367,17 @@ void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& it
   probed.size = item.size;
   probed.t_ns = item.t_ns;
   if (!path_->resolve_probed(thread, probed, &record)) {
+    if (probed.left) {
+      --thread->counters.probed;
+      return false;
+    }
     const Resolution& found = probed.resolution;
     bool not_selected = found.kind == Resolution::kObject && !found.class_info->selected;
     if (slot != nullptr && not_selected && found.object == item.object) {
       install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
       slot->selected = false;
     }
-    return;
+    return true;
   }
   bool plain = record.kind == RecordKind::kAccess && record.class_id != 0;
   if (plain && slot == nullptr && !named) {
@@ -374,13 +385,17 @@ void ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& it
     item.object = record.object;
     item.klass_word = klass_word_of(*path_->layout, item.object);
     slot = slot_of(thread, item);
-    if (count_again(thread, slot, item)) return;
+    if (count_again(thread, slot, item)) return true;
   }
   if (slot != nullptr && plain && record.object == item.object) {
     install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
-    if (!g_single_rows.load(std::memory_order_relaxed)) return add_one(thread, slot);
+    if (!g_single_rows.load(std::memory_order_relaxed)) {
+      add_one(thread, slot);
+      return true;
+    }
   }
   push_record(thread, record);
+  return true;
 }
 
 void ProbedAccess::install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
@@ -434,24 +449,45 @@ void ProbedAccess::collect(ThreadState* thread, void (*empty_ring)(void* context
   DrainScope scope(&thread->probes, false);
   if (!scope.first()) return;
   t_ring_full = {empty_ring, context};
-  t_asking_others = true;
+  // Other threads are looked at after this one; what rests on them has a few rounds.
+  constexpr uint8_t kPatience = 8;
+  ProbeBuffer& buffer = thread->probes;
+  const uint64_t before = buffer.drained.load(std::memory_order_relaxed);
+  t_unknown = buffer.left_rounds < kPatience ? UnknownObject::kLeave : UnknownObject::kTake;
   empty_ring(context, thread);
   g_probed.drain(thread, false);
+  buffer.left_rounds = buffer.drained.load(std::memory_order_relaxed) == before && buffer.left_rounds < kPatience
+                           ? static_cast<uint8_t>(buffer.left_rounds + 1)
+                           : 0;
   g_probed.flush(thread);
   empty_ring(context, thread);
   t_ring_full = {};
-  t_asking_others = false;
+  t_unknown = UnknownObject::kAsk;
 }
 
+// A record may rest on an object that another thread made, whose records come later here, but
+// not in time: rounds, each as far as it gets, until none gets farther.
 void ProbedAccess::drain_all(bool wait, bool with_counts, const ThreadState* but) {
   if (!enabled()) return;
-  path_->threads->for_each([&](ThreadState& thread) {
-    if (&thread == but || thread.probes.begin == 0) return;
-    DrainScope scope(&thread.probes, wait);
-    if (!scope.first()) return;
-    drain(&thread, wait);
-    if (with_counts) flush(&thread);
-  });
+  const UnknownObject unknown = t_unknown;
+  bool farther = true;
+  auto round = [&](bool last) {
+    t_unknown = last ? UnknownObject::kTake : UnknownObject::kLeave;
+    farther = false;
+    path_->threads->for_each([&](ThreadState& thread) {
+      if (&thread == but || thread.probes.begin == 0) return;
+      DrainScope scope(&thread.probes, wait);
+      if (!scope.first()) return;
+      const uint64_t before = thread.probes.drained.load(std::memory_order_relaxed);
+      drain(&thread, wait);
+      farther |= thread.probes.drained.load(std::memory_order_relaxed) != before;
+      if (last && with_counts) flush(&thread);
+    });
+  };
+  constexpr int kMostRounds = 100;
+  for (int i = 0; i < kMostRounds && farther; ++i) round(false);
+  if (wait) round(true);
+  t_unknown = unknown;
 }
 
 }  // namespace classaccess

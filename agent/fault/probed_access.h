@@ -55,12 +55,13 @@ class ProbedAccess {
 
  private:
   struct Item;
-  void take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns);
-  void take_item(ThreadState* thread, const Probe& probe, Item& item);
+  // False: left for later (UnknownObject::kLeave).
+  bool take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns);
+  bool take_item(ThreadState* thread, const Probe& probe, Item& item);
   static CountSlot* slot_of(ThreadState* thread, const Item& item);
   bool count_again(ThreadState* thread, CountSlot* slot, const Item& item);
   // `named`: the operand named the object. `slot`: null: not to be counted together.
-  void take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named);
+  bool take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named);
   bool hit(const CountSlot& slot, const Item& item) const;
   void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
                const ClassInfo* info, bool mirror);
