@@ -6,6 +6,11 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 namespace classaccess {
 
@@ -19,6 +24,16 @@ inline void* reserve_memory(size_t bytes, int protection = PROT_READ | PROT_WRIT
 template <typename T>
 T* reserve_array(size_t count) {
   return static_cast<T*>(reserve_memory(count * sizeof(T)));
+}
+
+// [low, high) without access, if nothing lies there yet.
+inline bool reserve_range(uint64_t low, uint64_t high) {
+  void* at = reinterpret_cast<void*>(low);
+  void* got = mmap(at, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return false;
+  if (got == at) return true;
+  munmap(got, high - low);  // kernels before 4.17 ignore NOREPLACE
+  return false;
 }
 
 }  // namespace classaccess

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "agent/base/thread_offset.h"
 #include "agent/x86/instruction.h"
 
 namespace classaccess {
@@ -18,7 +19,7 @@ inline void read_context(const ucontext_t* uc, CpuState* cpu) {
   for (int i = 0; i < 16; ++i) cpu->gpr[i] = static_cast<uint64_t>(uc->uc_mcontext.gregs[kGregs[i]]);
   cpu->rip = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
   cpu->rflags = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_EFL]);
-  asm("mov %%fs:0, %0" : "=r"(cpu->fs_base));  // the x86-64 TLS ABI keeps it there
+  cpu->fs_base = fs_base();
   cpu->fpstate = uc->uc_mcontext.fpregs;
 }
 

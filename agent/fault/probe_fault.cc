@@ -50,12 +50,10 @@ void undo_pushes(const Probe& probe, uint64_t offset, ucontext_t* uc) {
 
 ProbeFault at_record(Probe* probe, uint64_t offset, ucontext_t* uc) {
   const ProbeShape& shape = probe->shape;
-  if (probe->kind == ProbeKind::kLibrary) {
-    if (offset < shape.pushed) {
-      undo_pushes(*probe, offset, uc);
-      set_rip(uc, probe->start + shape.unrecorded);
-      return ProbeFault::kResume;
-    }
+  if (offset < shape.pushed) {
+    undo_pushes(*probe, offset, uc);
+    set_rip(uc, probe->start + shape.unrecorded);
+    return ProbeFault::kResume;
   }
   if (shape.method_load == 0 || offset != shape.method_load) return ProbeFault::kNeedsRoom;
   // Not a frame of the interpreter's: the drain finds no method then.

@@ -3,8 +3,9 @@
 // In the part that makes the record: the buffer is full (or the thread has none yet), or the
 // interpreter's frame cannot be read. At the instruction: its address is no heap address, so
 // the plain copy is run. In the plain copy: a library's access that no record was made of, or
-// the program's own fault, which belongs to the site: HotSpot gets it with the site's PC, the registers and the address as without us, and,
-// where it may look at the bytes there, with the patch taken back.
+// the program's own fault, which belongs to the site: HotSpot gets it with the site's PC, the
+// registers and the address as without us, and, where it may look at the bytes there, with the
+// patch taken back.
 // Context: signal handler of the faulting thread.
 #pragma once
 

@@ -336,9 +336,7 @@ size_t write_probe(const Instruction& in, uint64_t pc, uint64_t at, uint32_t pro
   bool done = kind == ProbeKind::kLibrary
                   ? write_library_probe(code, in, pc, at, probe_id, offsets, shape)
                   : write_code_cache_probe(code, in, pc, at, probe_id, kind == ProbeKind::kInterpreted, offsets, shape);
-  if (!done) return 0;
-  shape->end = static_cast<uint8_t>(code.size());
-  return code.size();
+  return done ? code.size() : 0;
 }
 
 }  // namespace classaccess

@@ -61,8 +61,7 @@ struct ProbeShape {
   uint8_t access = 0;           // of the GS copy: registers are the program's from here on
   uint8_t plain = 0;            // of the plain copy behind a record
   uint8_t leave = 0;            // libraries: restores what was saved; no record is made
-  uint8_t unrecorded = 0;       // libraries: the plain copy behind that; else `end`
-  uint8_t end = 0;
+  uint8_t unrecorded = 0;       // libraries: the plain copy behind that; else the code's end, as `leave`
   uint8_t cursor_register = 0;  // that points at the record while it is written
   uint8_t address_register = 0;
   uint8_t record_words = 0;

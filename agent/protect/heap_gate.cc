@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "agent/base/raw_syscall.h"
+#include "agent/base/thread_offset.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/protection_key.h"
 
@@ -125,11 +126,7 @@ void HeapGate::close_page(uint64_t page) const {
   if (closed_ && g_armed.armed(page)) protect(page, ArmedPages::kPageBytes, PROT_NONE);
 }
 
-int32_t watched_offset() {
-  uint64_t base;
-  asm("mov %%fs:0, %0" : "=r"(base));  // x86-64 psABI: the word at FS:0 holds the FS base
-  return static_cast<int32_t>(reinterpret_cast<int64_t>(&t_watched) - static_cast<int64_t>(base));
-}
+int32_t watched_offset() { return thread_offset(&t_watched); }
 
 void watch_this_thread(uint64_t low, uint64_t bytes) {
   t_watched.low = low;

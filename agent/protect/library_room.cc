@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "agent/base/raw_syscall.h"
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 namespace {
@@ -90,19 +91,11 @@ bool for_each_mapping(F&& f) {
   return got == 0;
 }
 
-bool reserve(Gap gap, uint64_t* begin, uint64_t* end) {
+void reserve(Gap gap, uint64_t* begin, uint64_t* end) {
   uint64_t low = (gap.low + kAlign - 1) & ~(kAlign - 1), high = gap.high & ~(kAlign - 1);
-  if (high < low + kLeast) return false;
-  void* at = reinterpret_cast<void*>(low);
-  void* got = mmap(at, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == MAP_FAILED) return false;
-  if (got != at) {  // a kernel that does not know the flag
-    munmap(got, high - low);
-    return false;
-  }
+  if (high < low + kLeast || !reserve_range(low, high)) return;
   *begin = low;
   *end = high;
-  return true;
 }
 
 }  // namespace

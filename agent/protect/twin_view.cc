@@ -7,9 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
+#include "agent/base/reserve.h"
 
 namespace classaccess {
 
@@ -28,12 +26,7 @@ bool reserve_image(uint64_t low, uint64_t high, int64_t distance) {
   uint64_t begin = from + static_cast<uint64_t>(distance);
   uint64_t end = high + kMargin + static_cast<uint64_t>(distance);
   if (end > kUserEnd - (1ull << 32)) return false;
-  void* got = mmap(reinterpret_cast<void*>(begin), end - begin, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == MAP_FAILED) return false;
-  if (reinterpret_cast<uint64_t>(got) == begin) return true;
-  munmap(got, end - begin);  // kernels before 4.17 ignore NOREPLACE
-  return false;
+  return reserve_range(begin, end);
 }
 
 }  // namespace

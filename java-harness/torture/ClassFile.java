@@ -24,40 +24,42 @@ final class ClassFile {
         this.parent = parent;
     }
 
-    private int add(String key, int tag, int first, int second) throws IOException {
+    private interface Entry {
+        void write() throws IOException;
+    }
+
+    private int add(String key, Entry entry) throws IOException {
         Integer known = constants.get(key);
         if (known != null) {
             return known;
         }
-        pool.writeByte(tag);
-        pool.writeShort(first);
-        if (second >= 0) {
-            pool.writeShort(second);
-        }
+        entry.write();
         constants.put(key, entries);
         return entries++;
     }
 
+    private int add(String key, int tag, int first, int second) throws IOException {
+        return add(key, () -> {
+            pool.writeByte(tag);
+            pool.writeShort(first);
+            if (second >= 0) {
+                pool.writeShort(second);
+            }
+        });
+    }
+
     int utf8(String text) throws IOException {
-        Integer known = constants.get("u" + text);
-        if (known != null) {
-            return known;
-        }
-        pool.writeByte(1);
-        pool.writeUTF(text);
-        constants.put("u" + text, entries);
-        return entries++;
+        return add("u" + text, () -> {
+            pool.writeByte(1);
+            pool.writeUTF(text);
+        });
     }
 
     int number(int value) throws IOException {
-        Integer known = constants.get("i" + value);
-        if (known != null) {
-            return known;
-        }
-        pool.writeByte(3);
-        pool.writeInt(value);
-        constants.put("i" + value, entries);
-        return entries++;
+        return add("i" + value, () -> {
+            pool.writeByte(3);
+            pool.writeInt(value);
+        });
     }
 
     int type(String of) throws IOException {
