@@ -44,6 +44,18 @@ __thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
 
 bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 
+// The recording failed and the program goes on: its code becomes what it was. Done by the
+// first thread that traps or fills its buffer afterwards and finds the patch lock free; while
+// it is here in Java code, HotSpot's safepoints wait for it.
+void take_probes_back() {
+  if (g_probes.closed() || g_recording.load(std::memory_order_acquire) != RecordingState::kClosed) return;
+  uint64_t before = g_counters.probes_taken_back.load(std::memory_order_relaxed);
+  if (!g_probes.close(false)) return;
+  raw_log(LogLevel::kInfo, "probes: %lu taken back, %u left, %u could not be restored",
+          g_counters.probes_taken_back.load(std::memory_order_relaxed) - before, g_probes.in_force_now(),
+          g_probes.left_behind.load(std::memory_order_relaxed));
+}
+
 // The single step in flight on this thread; its pages are in t_step_pages.
 struct Step {
   uint64_t pc = 0;
@@ -127,6 +139,7 @@ void trap(siginfo_t* info, ucontext_t* uc, PlainCopy plain = {}) {
     return;
   }
   bool on = recording();
+  if (!on) take_probes_back();
   ThreadState* thread = on ? recorded_thread() : nullptr;
   if (thread == nullptr && g_gate.per_thread()) {
     g_gate.pass_in_frame(uc);
@@ -226,6 +239,7 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
       if (thread == nullptr && recording() && kept) thread = t_state;
       uint64_t room = g_probed.make_room(thread);
       probe_has_room(info, uc, room);
+      if (!recording()) take_probes_back();
       return true;
     }
   }

@@ -18,6 +18,12 @@ class LibraryTexts {
   // Replaces what is known; `count` at most kMax, the rest is left out.
   void publish(const Range* ranges, int count);
   bool contains(uint64_t pc) const;
+  // f(low, high) for each. Not while another thread publishes.
+  template <typename F>
+  void for_each(F&& f) const {
+    const List& list = lists_[current_.load(std::memory_order_acquire)];
+    for (int i = 0; i < list.count.load(std::memory_order_relaxed); ++i) f(list.ranges[i].low, list.ranges[i].high);
+  }
 
  private:
   struct List {

@@ -22,6 +22,9 @@ constexpr uint64_t kNullPages = 65536;
 // A site that meets so many addresses outside the heap is better off without a probe.
 constexpr uint32_t kMaxOutside = 64;
 
+// So it does in the page in front of a heap with a base.
+bool is_null(uint64_t address) { return address < kNullPages || g_probes.compressed_null(address); }
+
 void set_rip(ucontext_t* uc, uint64_t rip) { uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(rip); }
 
 uint64_t operand_address(const Probe& probe, const ucontext_t* uc) {
@@ -81,10 +84,10 @@ void forget_record(const Probe& probe, uint64_t address) {
 
 ProbeFault at_access(Probe* probe, siginfo_t* info, ucontext_t* uc) {
   uint64_t address = operand_address(*probe, uc);
-  if (address < kNullPages) {
+  if (is_null(address)) {
     set_rip(uc, probe->pc);
     info->si_addr = reinterpret_cast<void*>(address);
-    info->si_code = SEGV_MAPERR;
+    info->si_code = address < kNullPages ? SEGV_MAPERR : SEGV_ACCERR;
     return ProbeFault::kChain;
   }
   // A thread's first probe: its GS base is not set. It cannot be if the thread uses GS.
@@ -119,7 +122,7 @@ ProbeFault probe_fault(int signal, siginfo_t* info, ucontext_t* uc) {
     return offset < probe->shape.leave ? ProbeFault::kClosedPage : ProbeFault::kUnrecorded;
   }
   set_rip(uc, probe->pc);
-  if (signal != SIGSEGV || address >= kNullPages || info->si_code == SI_KERNEL) take_back(*probe);
+  if (signal != SIGSEGV || !is_null(address) || info->si_code == SI_KERNEL) take_back(*probe);
   return ProbeFault::kChain;
 }
 

@@ -31,6 +31,9 @@
 #include "agent/jvmti/library_hooks.h"
 #include "agent/jvmti/library_scan.h"
 #include "agent/jvmti/signal_calls.h"
+#ifdef CLASSACCESS_VERIFY
+#include "agent/jvmti/take_back_rounds.h"
+#endif
 #include "agent/jvmti/virtual_mounts.h"
 #include "agent/probe/code_patch.h"
 #include "agent/pages/open_pages.h"
@@ -64,7 +67,14 @@ std::string heap_range_text(uint64_t low, uint64_t high) {
   return text;
 }
 
+#ifdef CLASSACCESS_VERIFY
+const VmLayout* g_layout = nullptr;
+#endif
+
 void at_tick() {
+#ifdef CLASSACCESS_VERIFY
+  take_back_at_tick(*g_layout);
+#endif
   watch_signals();
   patch_at_tick();
   if (g_probed.enabled()) scan_libraries();
@@ -241,6 +251,10 @@ std::string Recording::check_heap() {
     return "the heap is not mapped the way this build understands";
   }
   layout_.twin_distance = g_twin.distance();
+  // In front of it lies the closed page where null leads as a compressed oop with a base.
+  int error = g_twin.close_image(heap.low, layout_.heap_low);
+  if (error == 0) error = g_twin.close_image(layout_.heap_high, heap.high);
+  if (error != 0) return std::string("the space round the heap's second view cannot be closed: ") + strerror(error);
   if (twin_use_ == TwinUse::kWherePossible && !g_twin.created()) {
     raw_log(LogLevel::kWarn, "no second view of the heap: no room for it (ulimit -v?); using twin=off");
   }
@@ -317,6 +331,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
     tracker_.apply_scope();
   }
 #ifdef CLASSACCESS_VERIFY
+  g_layout = &layout_;
   if (!g_heap_verify.create(&layout_, &classes_, tlab_reserve_bytes())) return "verify: no room for the claims";
 #endif
 
@@ -408,6 +423,7 @@ void Recording::undo_begin() {
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   restore_jni_critical(jvmti_);
   remove_library_hooks();
+  g_probes.close(true);  // while their faults are still answered
   FaultHandler::stop();
   if (options_.mode == Mode::kPages) stop_pages();
   abandon_heap();
@@ -422,7 +438,7 @@ void Recording::end() {
   AgentScope scope;
   // Closed already if the disk was full.
   RecordingState on = RecordingState::kOn;
-  g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel);
+  if (g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel)) g_probes.leave();
   // Keys open as each thread traps next.
   if (!g_gate.per_thread()) g_gate.open_all();
   g_probed.drain_all(true, true);

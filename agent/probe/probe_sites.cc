@@ -118,7 +118,8 @@ int ProbeSites::dependents_of(uint64_t pc, int length, Site** out) const {
     Site* site = find(pc - before);
     if (site == nullptr || !in_force(*site)) continue;
     uint64_t at = pc - before;
-    if (at + site->patch_length < pc + static_cast<uint64_t>(length) && at + site->jump_length > pc) out[count++] = site;
+    if (at + site->patch_length < pc + static_cast<uint64_t>(length) && at + site->jump_length > pc)
+      out[count++] = site;
   }
   return count;
 }
@@ -343,12 +344,18 @@ LayResult ProbeSites::lay(const Request& request) {
   const Instruction& in = *request.instruction;
   LayResult result = LayResult::kLaid;
   if (!can_probe(in)) result = LayResult::kUnfit;
-  if (result == LayResult::kLaid && request.kind != ProbeKind::kLibrary && may_be_oop(in)) result = LayResult::kImmediate;
+  if (result == LayResult::kLaid && request.kind != ProbeKind::kLibrary && may_be_oop(in))
+    result = LayResult::kImmediate;
   if (result != LayResult::kLaid) {
     count(refusal_of(result)->sites);
     return result;
   }
   if (lock_.test_and_set(std::memory_order_acquire)) return LayResult::kBusy;
+  // Asked under the lock: close() misses no jump that is laid meanwhile.
+  if (closed()) {
+    lock_.clear(std::memory_order_release);
+    return LayResult::kBusy;
+  }
   Site* site = find_or_add(request.pc);
   if (site == nullptr) {
     result = LayResult::kNoRoom;
@@ -385,11 +392,9 @@ LayResult ProbeSites::take_back(uint64_t pc) {
   return done ? LayResult::kLaid : LayResult::kBytesChanged;
 }
 
-uint32_t ProbeSites::take_back_all() {
+// Under the lock.
+uint32_t ProbeSites::restore_all() {
   uint32_t left = 0;
-  if (table_ == nullptr) return 0;
-  while (lock_.test_and_set(std::memory_order_acquire)) {
-  }
   for (uint32_t id = 1; id < sites_.end(); ++id) {
     Site* site = &sites_.row(id);
     if (!in_force(*site)) continue;
@@ -397,8 +402,52 @@ uint32_t ProbeSites::take_back_all() {
     int count = 0;
     if (!take_back_dependents(site, taken, &count) || !restore(site)) ++left;
   }
+  return left;
+}
+
+uint32_t ProbeSites::take_back_all() {
+  if (table_ == nullptr) return 0;
+  while (lock_.test_and_set(std::memory_order_acquire)) {
+  }
+  uint32_t left = restore_all();
   lock_.clear(std::memory_order_release);
   return left;
+}
+
+bool ProbeSites::close(bool wait) {
+  if (table_ == nullptr || closed()) return false;
+  while (lock_.test_and_set(std::memory_order_acquire)) {
+    if (!wait) return false;
+  }
+  const bool first = !closed_.exchange(true, std::memory_order_relaxed);
+  if (first) left_behind.store(restore_all(), std::memory_order_relaxed);
+  lock_.clear(std::memory_order_release);
+  return first;
+}
+
+ProbeSites::Remains ProbeSites::remains() const {
+  Remains remains;
+  if (table_ == nullptr) return remains;
+  for (uint32_t id = 1; id < sites_.end(); ++id) {
+    const Site& site = sites_.row(id);
+    uint8_t now[kMaxJump];
+    if (site.patch_length == 0) continue;
+    if (safe_copy_prefix(now, site.pc.load(std::memory_order_relaxed), site.patch_length) != site.patch_length) {
+      ++remains.other;
+    } else if (memcmp(now, site.jump, site.patch_length) == 0) {
+      ++remains.patched;
+    } else {
+      ++(memcmp(now, site.original, site.patch_length) == 0 ? remains.original : remains.other);
+    }
+  }
+  return remains;
+}
+
+uint32_t ProbeSites::in_force_now() const {
+  uint32_t count = 0;
+  if (table_ == nullptr) return 0;
+  for (uint32_t id = 1; id < sites_.end(); ++id) count += in_force(sites_.row(id)) ? 1 : 0;
+  return count;
 }
 
 }  // namespace classaccess

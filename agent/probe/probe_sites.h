@@ -31,16 +31,16 @@ struct alignas(64) Probe {
   uint64_t start = 0;  // of the probe's code
   uint64_t entry = 0;  // where the site's jump goes: `start`, or a jump to it
   const Instruction* instruction = nullptr;
-  void* owner = nullptr;   // whose: fault/instruction_cache's row
-  uint32_t site_id = 0;    // SiteTable; 0 in the interpreter
-  uint32_t older = 0;      // probe of the same site: laid again when it fits
+  void* owner = nullptr;  // whose: fault/instruction_cache's row
+  uint32_t site_id = 0;   // SiteTable; 0 in the interpreter
+  uint32_t older = 0;     // probe of the same site: laid again when it fits
   // Faults at its access that were not the heap's.
   std::atomic<uint32_t> outside{0};
 };
 
 enum class LayResult : uint8_t {
   kLaid,
-  kBusy,          // another thread is patching: try again later
+  kBusy,          // another thread is patching: try again later; or closed
   kUnfit,         // the instruction cannot run in a probe
   kImmediate,     // has an immediate that may be an oop
   kSuccessor,     // the bytes behind it may change
@@ -86,8 +86,25 @@ class ProbeSites {
   // Restores the site's bytes (and takes back the jumps that share them). kLaid: done, kBusy,
   // or kBytesChanged: it could not be written.
   LayResult take_back(uint64_t pc);
-  // Every site, at the end. Returns how many could not be restored.
+  // Every site. Waits for the lock. Returns how many could not be restored.
   uint32_t take_back_all();
+  // The same for good: the recording is over and the program goes on. No site is laid from
+  // now on. True for the caller who did it. Without `wait`: false, with nothing done, if the
+  // lock is taken (a handler may have interrupted its holder; its next fault tries again).
+  bool close(bool wait);
+  // The process is about to end: the jumps stay, close() does nothing.
+  void leave() { closed_.store(true, std::memory_order_relaxed); }
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
+  // Sites are laid again from now on. Any thread.
+  void reopen() { closed_.store(false, std::memory_order_release); }
+  // Sites with a jump of ours at this moment.
+  uint32_t in_force_now() const;
+  // What lies where a jump of ours ever was: the jump; the bytes that it replaced; others,
+  // HotSpot's use of the place since.
+  struct Remains {
+    uint32_t patched = 0, original = 0, other = 0;
+  };
+  Remains remains() const;
 
   // The probe whose code holds `pc`, or null.
   Probe* at(uint64_t pc) {
@@ -96,6 +113,11 @@ class ProbeSites {
     return id != 0 ? &probes_.row(id) : nullptr;
   }
   Probe& row(uint32_t id) { return probes_.row(id); }
+
+  // Where null leads as a compressed oop with a base: HotSpot keeps that page closed.
+  bool compressed_null(uint64_t address) const {
+    return oops_.narrow_base != 0 && oops_.narrow_base < oops_.heap_low && address - oops_.narrow_base < 4096;
+  }
 
   // Round fork(): a child must not be born with a patch half written, whose writer it has not.
   void hold() {
@@ -111,6 +133,9 @@ class ProbeSites {
   bool trapped_for_us(uint64_t pc) const;
   // True if our jump is there now.
   bool patched(uint64_t pc) const;
+
+  // By close(): those that could not be restored.
+  std::atomic<uint32_t> left_behind{0};
 
  private:
   static constexpr uint32_t kSites = 1u << 18;
@@ -134,6 +159,7 @@ class ProbeSites {
   Site* find(uint64_t pc) const;
   Site* find_or_add(uint64_t pc);
   bool in_force(const Site& site) const;
+  uint32_t restore_all();
   LayResult lay_site(Site* site);
   void lay_again(Site* const* taken, int count);
   uint32_t find_probe(Site* site, LayResult* why);
@@ -157,6 +183,7 @@ class ProbeSites {
   std::atomic<uint32_t>* table_ = nullptr;  // by pc
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   std::atomic<uint32_t> patches_{0};  // odd while one is under way
+  std::atomic<bool> closed_{false};
   OopRange oops_;
   ThreadOffsets offsets_;
 };

@@ -95,6 +95,11 @@ int TwinView::map_plain(uint64_t address, uint64_t bytes) {
   return 0;
 }
 
+int TwinView::close_image(uint64_t low, uint64_t high) {
+  if (!created() || low >= high) return 0;
+  return mprotect(at(low), high - low, PROT_NONE) == 0 ? 0 : errno;
+}
+
 void TwinView::discard(uint64_t address, uint64_t bytes) {
   if (!created()) return;
   fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(address - low_),

@@ -27,6 +27,9 @@ class TwinView {
   // Maps [address, address + bytes) of the plain view from the memfd, zero-filled
   // as an anonymous mapping would be; not tagged. 0 or errno.
   int commit(uint64_t address, uint64_t bytes);
+  // No access to the image of [low, high), which is reserved with the heap but is none: a
+  // probe that meets an address there must fault as the program would. 0 or errno.
+  int close_image(uint64_t low, uint64_t high);
   // Gives the memory back; the plain view's mapping is the caller's.
   void discard(uint64_t address, uint64_t bytes);
 

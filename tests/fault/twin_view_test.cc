@@ -107,6 +107,19 @@ TEST_P(TwinViewTest, DiscardGivesTheMemoryBack) {
   });
 }
 
+// Null as a compressed oop with a base leads in front of the heap, into the same reservation.
+TEST_P(TwinViewTest, WhatIsReservedWithTheHeapCanBeClosed) {
+  with_twin([](TwinView& twin, uint64_t low) {
+    ASSERT_EQ(0, twin.commit(low + 2 * kPage, kPage));
+    EXPECT_TRUE(readable(reinterpret_cast<uint64_t>(twin.at(low))));
+    ASSERT_EQ(0, twin.close_image(low, low + 2 * kPage));
+    EXPECT_FALSE(readable(reinterpret_cast<uint64_t>(twin.at(low))));
+    EXPECT_FALSE(readable(reinterpret_cast<uint64_t>(twin.at(low + 2 * kPage - 1))));
+    EXPECT_TRUE(readable(reinterpret_cast<uint64_t>(twin.at(low + 2 * kPage))));
+    EXPECT_EQ(0, twin.close_image(low, low)) << "nothing to close";
+  });
+}
+
 TEST_P(TwinViewTest, TheTwinsSurroundingsAreNotMapped) {
   with_twin([](TwinView& twin, uint64_t low) {
     ASSERT_EQ(0, twin.commit(low, kBytes));

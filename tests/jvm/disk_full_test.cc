@@ -1,6 +1,7 @@
 // The application does not notice that the recording found no room (issue 2, test 7).
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "tests/jvm/database.h"
@@ -62,6 +63,30 @@ TEST_P(DiskFull, FileSizeLimit) {
   Database db(path("run.db"), false);
   db.expect_whole();
   EXPECT_GT(db.integer("SELECT count(*) FROM access"), 1000) << "what fitted is there";
+}
+
+// The recording ends while probed code runs: its bytes become what they were, and it goes on.
+TEST_P(DiskFull, ProbesTakenBackWhileTheProgramRuns) {
+  const int rounds = 400000;
+  for (int i = 0; i < 5; ++i) {
+    SCOPED_TRACE("round " + std::to_string(i));
+    JavaRun traced = quiet(path("run.db"), rounds);
+    *traced.agent_options += ",overwrite=on,log=info";
+    if (i % 2 != 0) traced.flags.push_back("-XX:TieredStopAtLevel=1");
+    ProcessSpec limited = spec(traced);
+    limited.file_size_limit = 18 << 20;
+    ProcessResult result = run(limited);
+    expect_status(result, 7);
+    EXPECT_EQ(lines_with(result.err, "quiet: a word").size(), 1u) << result.err;
+    std::vector<std::string> lines = lines_with(result.err, "classaccess: probes: ");
+    ASSERT_EQ(lines.size(), 1u) << result.err;
+    int taken = 0, left = -1, failed = -1;
+    ASSERT_EQ(sscanf(lines[0].c_str(), "%d taken back, %d left, %d could not be restored", &taken, &left, &failed), 3)
+        << lines[0];
+    EXPECT_GT(taken, 20);
+    EXPECT_EQ(left, 0);
+    EXPECT_EQ(failed, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Jdks, DiskFull, ::testing::ValuesIn(installed_jdks()),
