@@ -53,6 +53,8 @@ struct Counters {
 #undef X
 };
 extern Counters g_counters;
+// Before a recording: all of the above, and the collections' numbers, begin anew.
+void reset_counters();
 
 inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) { counter.fetch_add(by, std::memory_order_relaxed); }
 

@@ -18,6 +18,7 @@
 #include "agent/fault/page_windows.h"
 #include "agent/fault/probe_fault.h"
 #include "agent/fault/probed_access.h"
+#include "agent/fault/settle.h"
 #include "agent/fault/signal_chain.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_conversion.h"
@@ -64,6 +65,38 @@ struct Step {
 __thread Step t_step __attribute__((tls_model("initial-exec")));
 // ThreadEnd has retired this thread's state: what it still does is not recorded.
 __thread bool t_retired __attribute__((tls_model("initial-exec")));
+
+// Recordings so far; what a thread knows is of the one whose number it has.
+std::atomic<uint32_t> g_generation{1};
+__thread uint32_t t_generation __attribute__((tls_model("initial-exec")));
+void renew() {
+  uint32_t generation = g_generation.load(std::memory_order_relaxed);
+  if (t_generation == generation) return;
+  t_generation = generation;
+  t_state = nullptr;
+  t_retired = false;
+  t_step.pc = 0;
+}
+
+// Our handlers put nothing in front of the previous ones any more; they may be called by one
+// that another library has put in front of ours.
+std::atomic<bool> g_stopped{false};
+
+// Nesting of our handlers on this thread. Left before another's is called: that one need not
+// come back.
+__thread uint32_t t_inside __attribute__((tls_model("initial-exec")));
+class Inside {
+ public:
+  Inside() { ++t_inside; }
+  ~Inside() { leave(); }
+  void leave() {
+    if (inside_) --t_inside;
+    inside_ = false;
+  }
+
+ private:
+  bool inside_ = true;
+};
 
 constexpr uint64_t kAsynchronous =
     ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP));
@@ -286,16 +319,34 @@ void unblock_guarded() {
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, reinterpret_cast<long>(&mask), 0, 8);
 }
 
+// Asked to settle: does the interrupted thread stand outside of all that is ours?
+bool settle_here(ucontext_t* uc) {
+  auto pc = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
+  if (t_inside != 1 || t_step.pc != 0 || t_agent_depth != 0 || g_access->instructions->row_of_copy(pc) != nullptr ||
+      (g_probes.enabled() && g_probes.at(pc) != nullptr)) {
+    return false;
+  }
+  // As a thread is that never had to do with us: the next recording finds it so.
+  if (t_state != nullptr) g_gate.stop_in_frame(uc);
+  if (g_probed.enabled()) ProbedAccess::forget_this_thread();
+  kernel_mask(uc) |= t_hidden_mask;
+  t_hidden_mask = 0;
+  return true;
+}
+
 void on_fault(int entry, const void* caller, int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
+  Inside inside;
+  renew();
   SignalChain& next = signal == SIGSEGV ? g_segv : g_bus;
   bool from_kernel = next.called_by_kernel(caller);
   if (!from_kernel) unblock_guarded();
   auto* uc = static_cast<ucontext_t*>(context);
-  if (!handle(signal, info, uc)) {
+  if (g_stopped.load(std::memory_order_acquire) || !handle(signal, info, uc)) {
     if (t_state != nullptr) ++t_state->counters.chained;
     // The instruction being stepped has a fault of its own: give it back clean.
     if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) end_step(uc);
+    inside.leave();
     chain(next, entry, from_kernel, info, context);
   }
   errno = saved_errno;
@@ -303,10 +354,15 @@ void on_fault(int entry, const void* caller, int signal, siginfo_t* info, void* 
 
 void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
+  Inside inside;
+  renew();
   bool from_kernel = g_trap.called_by_kernel(caller);
   if (!from_kernel) unblock_guarded();
   auto* uc = static_cast<ucontext_t*>(context);
-  if (info->si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info->si_value.sival_ptr) == kArmRequest) {
+  std::atomic<Settled>* slot = info->si_code == SI_QUEUE ? settle_slot(info->si_value.sival_ptr) : nullptr;
+  if (slot != nullptr) {
+    slot->store(settle_here(uc) ? Settled::kYes : Settled::kNotYet, std::memory_order_release);
+  } else if (info->si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info->si_value.sival_ptr) == kArmRequest) {
     ThreadState* thread = FaultHandler::adopt_this_thread(true);
     if (thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
       g_gate.stop_in_frame(uc);
@@ -318,6 +374,7 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {
+    inside.leave();
     chain(g_trap, entry, from_kernel, info, context);
   }
   errno = saved_errno;
@@ -362,6 +419,8 @@ const char* self_test() {
 
 const char* FaultHandler::start(AccessPath* access) {
   g_access = access;
+  g_self_test_seen = false;
+  g_stopped.store(false, std::memory_order_release);
   init_gs_base();
   init_xstate_layout();
   constexpr int kEntries = SignalChain::kEntries;
@@ -377,6 +436,7 @@ const char* FaultHandler::start(AccessPath* access) {
 
 void FaultHandler::stop() {
   g_started.store(false, std::memory_order_release);
+  g_stopped.store(true, std::memory_order_release);
   g_segv.restore();
   g_bus.restore();
   g_trap.restore();
@@ -412,9 +472,15 @@ void FaultHandler::unblock_signals() {
   t_hidden_mask |= before & kGuardedSignals;
 }
 
-ThreadState* FaultHandler::this_thread() { return t_state; }
+ThreadState* FaultHandler::this_thread() {
+  renew();
+  return t_state;
+}
+
+void FaultHandler::forget_threads() { g_generation.fetch_add(1, std::memory_order_relaxed); }
 
 ThreadState* FaultHandler::adopt_this_thread(bool announced) {
+  renew();
   if (t_state != nullptr) return t_state;
   int32_t tid = current_tid();
   uint64_t java_thread = find_java_thread(*g_access->layout, tid);
@@ -430,6 +496,7 @@ ThreadState* FaultHandler::adopt_this_thread(bool announced) {
     count(g_counters.threads_full);
     return nullptr;
   }
+  thread->inside.store(&t_inside, std::memory_order_release);
   thread->hints.java_thread = java_thread;
   // Its present TLAB may hold objects that are marked already.
   const VmLayout& layout = *g_access->layout;
@@ -442,6 +509,7 @@ ThreadState* FaultHandler::adopt_this_thread(bool announced) {
 }
 
 void FaultHandler::note_own_tlab() {
+  renew();
   ThreadState* thread = t_state;
   if (thread == nullptr || thread->hints.java_thread == 0) return;
   // What it allocated so far in its TLAB was not seen; it is complete, so walk it.
@@ -462,6 +530,7 @@ void FaultHandler::note_own_tlab() {
 }
 
 void FaultHandler::retire_this_thread() {
+  renew();
   t_retired = true;
   ThreadState* thread = t_state;
   if (thread == nullptr) return;

@@ -53,6 +53,10 @@ class FaultHandler {
 
   // Asks another thread to arm itself, by a queued SIGTRAP. False if it is gone.
   static bool arm_other_thread(int32_t tid);
+
+  // The recording is over and every thread has settled (settle.h): what threads know of it is
+  // void. Before another recording.
+  static void forget_threads();
 };
 
 }  // namespace classaccess

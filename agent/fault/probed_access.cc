@@ -76,6 +76,7 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
   slots_ = slots;
   firsts_ = firsts;
   discard_ = reinterpret_cast<uint64_t>(discard);
+  ended_.store(false, std::memory_order_relaxed);
   return true;
 }
 

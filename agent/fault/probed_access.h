@@ -24,7 +24,10 @@ class ProbedAccess {
  public:
   // Before recording. False: no memory. Without it no site is probed.
   bool create(AccessPath* path, ObjectStarts* starts);
-  bool enabled() const { return discard_ != 0; }
+  bool enabled() const { return discard_ != 0 && !ended_.load(std::memory_order_relaxed); }
+  // The recording is over and every thread has settled: the next one has no probes unless it
+  // creates this anew.
+  void end() { ended_.store(true, std::memory_order_relaxed); }
 
   // --- the owning thread, in its handler or a callback ---
   // Its cursor points into its own buffer from now on.
@@ -71,10 +74,11 @@ class ProbedAccess {
 
   AccessPath* path_ = nullptr;
   ObjectStarts* starts_ = nullptr;
-  uint64_t buffers_ = 0;   // kCapacity of them, each with its closed page
+  uint64_t buffers_ = 0;  // kCapacity of them, each with its closed page
   CountSlot* slots_ = nullptr;
   AccessRecord* firsts_ = nullptr;
   uint64_t discard_ = 0;
+  std::atomic<bool> ended_{false};
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
   bool whole_heap_ = true;     // every committed page is closed
 };

@@ -69,6 +69,9 @@ struct ThreadState {
 
   ThreadCounters counters;
 
+  // Nesting of our handlers on it, in its thread-local storage; null: not known yet.
+  std::atomic<const uint32_t*> inside{nullptr};
+
   ResolverHints hints;  // its JavaThread*, the last object it touched
   MountedThread mounted;
 

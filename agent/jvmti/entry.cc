@@ -6,31 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <string>
 
 #include "agent/base/raw_log.h"
 #include "agent/jvmti/events.h"
 #include "agent/jvmti/options.h"
-#include "agent/jvmti/recording.h"
+#include "agent/jvmti/session.h"
 
 namespace classaccess {
 namespace {
-
-// Never destroyed: handlers and late callbacks may run until the process is gone.
-Recording* g_the_recording = nullptr;
-// An attach has failed: that recording is not active, another may be tried.
-bool g_attach_failed = false;
-
-// Another copy of the library (another path) has its own globals, but its mappings
-// are in this process.
-bool other_agent_in_process() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("memfd:classaccess-code") != std::string::npos) return true;
-  }
-  return false;
-}
 
 // HotSpot, the kernel and other threads keep pointers to us: never unload.
 void pin_library() {
@@ -92,15 +76,17 @@ void write_help() {
   }
 }
 
-void JNICALL vm_init(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_the_recording->begin(jni, thread); }
-void JNICALL vm_death(jvmtiEnv*, JNIEnv*) { g_the_recording->end(); }
-void JNICALL thread_start(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_the_recording->thread_started(jni, thread); }
-void JNICALL thread_end(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_the_recording->thread_ended(jni, thread); }
-void JNICALL class_prepare(jvmtiEnv*, JNIEnv* jni, jthread, jclass klass) {
-  g_the_recording->class_prepared(jni, klass);
+void JNICALL vm_init(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_session.vm_init(jni, thread); }
+void JNICALL vm_death(jvmtiEnv*, JNIEnv*) { g_session.vm_death(); }
+void JNICALL thread_start(jvmtiEnv*, JNIEnv* jni, jthread thread) {
+  g_session.recording()->thread_started(jni, thread);
 }
-void JNICALL gc_start(jvmtiEnv*) { g_the_recording->gc_started(); }
-void JNICALL gc_finish(jvmtiEnv*) { g_the_recording->gc_finished(); }
+void JNICALL thread_end(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_session.recording()->thread_ended(jni, thread); }
+void JNICALL class_prepare(jvmtiEnv*, JNIEnv* jni, jthread, jclass klass) {
+  g_session.recording()->class_prepared(jni, klass);
+}
+void JNICALL gc_start(jvmtiEnv*) { g_session.recording()->gc_started(); }
+void JNICALL gc_finish(jvmtiEnv*) { g_session.recording()->gc_finished(); }
 
 // Not used itself: that the event is wanted makes HotSpot record debug information for
 // every instruction that may access memory (DebugNonSafepoints), on which the bytecode
@@ -127,11 +113,14 @@ void set_event_callbacks(jvmtiEnv* jvmti) {
 namespace {
 
 jint load(JavaVM* vm, const char* text, bool late) {
-  bool ours = g_the_recording != nullptr && !g_attach_failed;
-  if (ours || other_agent_in_process()) {
-    if (late) return refuse("a recording is active in this JVM already");
+  std::string now = g_session.active();
+  if (late && !now.empty()) return refuse(now);
+  bool ours = !late && g_session.loaded();
+  // Another copy of the library (another path) has its own globals.
+  if (ours || g_control.other_in_process()) {
+    if (late) return refuse("another copy of the agent is loaded in this JVM already");
     set_log(LogLevel::kWarn, 2);
-    if (ours) g_the_recording->abandon_if_not_begun();
+    if (Recording* recording = g_session.recording()) recording->abandon_if_not_begun();
     return refuse("a recording is active in this JVM already: give -agentpath once");
   }
   Options options;
@@ -146,17 +135,8 @@ jint load(JavaVM* vm, const char* text, bool late) {
   problem = log.open(options);
   if (!problem.empty()) return refuse(problem);
   pin_library();
-  auto* recording = new Recording;
-  if (late) {
-    g_the_recording = recording;  // the callbacks use it
-    problem = recording->attach(vm, options);
-    g_attach_failed = !problem.empty();
-    return problem.empty() ? JNI_OK : log.refuse(options, problem);
-  }
-  problem = recording->prepare(vm, options);
-  if (!problem.empty()) return log.refuse(options, problem);
-  g_the_recording = recording;
-  return JNI_OK;
+  problem = late ? g_session.attach(vm, options) : g_session.load(vm, options);
+  return problem.empty() ? JNI_OK : log.refuse(options, problem);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "agent/base/counters.h"
+#include "agent/base/wake.h"
 #include "agent/fault/fault_handler.h"
 #include "agent/jvmti/critical_copy.h"
 #include "agent/jvmti/jvmti_memory.h"
@@ -16,6 +17,9 @@ namespace {
 jniNativeInterface g_original;
 AccessPath* g_access = nullptr;
 std::atomic<bool> g_installed{false};
+bool g_in_table = false;        // our functions are in the VM's
+std::atomic<int64_t> g_out{0};  // translated pointers that are not released yet
+constexpr int kWaitMs = 1000;
 
 bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 
@@ -34,10 +38,14 @@ void* hand_out(void* elements, Op op, const void* caller, jboolean* is_copy) {
     g_access->record_whole_array(thread, address, op, to_number(caller));
     count(g_counters.criticals);
   }
-  if (g_twin.created()) return g_twin.at(address);
+  if (g_twin.created()) {
+    g_out.fetch_add(1, std::memory_order_relaxed);
+    return g_twin.at(address);
+  }
   AgentScope scope;
   void* copy = make_critical_copy(g_access->resolver, *g_access->layout, address);
   if (copy == nullptr) return elements;
+  g_out.fetch_add(1, std::memory_order_relaxed);
   if (is_copy != nullptr) *is_copy = JNI_TRUE;
   return copy;
 }
@@ -48,10 +56,13 @@ T* take_back(T* pointer, bool store, bool free) {
   if (!g_twin.created()) {
     AgentScope scope;
     uint64_t elements = settle_critical_copy(pointer, store, free);
+    if (elements != 0 && free) g_out.fetch_sub(1, std::memory_order_relaxed);
     return elements != 0 ? reinterpret_cast<T*>(elements) : pointer;
   }
   uint64_t address = to_number(pointer) - static_cast<uint64_t>(g_twin.distance());
-  return g_armed.in_range(address) ? reinterpret_cast<T*>(address) : pointer;
+  if (!g_armed.in_range(address)) return pointer;
+  g_out.fetch_sub(1, std::memory_order_relaxed);
+  return reinterpret_cast<T*>(address);
 }
 
 void* JNICALL get_array(JNIEnv* env, jarray array, jboolean* is_copy) {
@@ -81,6 +92,10 @@ void JNICALL release_string(JNIEnv* env, jstring string, const jchar* chars) {
 bool install_jni_critical(jvmtiEnv* jvmti, AccessPath* access) {
   g_access = access;
   JvmtiMemory<jniNativeInterface> table(jvmti);
+  if (g_in_table) {  // since an earlier recording
+    g_installed.store(true, std::memory_order_relaxed);
+    return true;
+  }
   if (jvmti->GetJNIFunctionTable(table.out()) != JVMTI_ERROR_NONE) return false;
   g_original = *table.get();
   table.get()->GetPrimitiveArrayCritical = get_array;
@@ -88,13 +103,18 @@ bool install_jni_critical(jvmtiEnv* jvmti, AccessPath* access) {
   table.get()->GetStringCritical = get_string;
   table.get()->ReleaseStringCritical = release_string;
   g_installed.store(true, std::memory_order_relaxed);
-  if (jvmti->SetJNIFunctionTable(table.get()) == JVMTI_ERROR_NONE) return true;
+  if (jvmti->SetJNIFunctionTable(table.get()) == JVMTI_ERROR_NONE) return g_in_table = true;
   g_installed.store(false, std::memory_order_relaxed);
   return false;
 }
 
-void restore_jni_critical(jvmtiEnv* jvmti) {
-  if (g_installed.exchange(false, std::memory_order_relaxed)) jvmti->SetJNIFunctionTable(&g_original);
+bool restore_jni_critical(jvmtiEnv* jvmti) {
+  g_installed.store(false, std::memory_order_relaxed);
+  if (!g_in_table) return true;
+  for (int i = 0; i < kWaitMs && g_out.load(std::memory_order_relaxed) > 0; ++i) raw_sleep(1000000);
+  if (g_out.load(std::memory_order_relaxed) > 0) return false;
+  g_in_table = jvmti->SetJNIFunctionTable(&g_original) != JVMTI_ERROR_NONE;
+  return !g_in_table;
 }
 
 }  // namespace classaccess

@@ -19,8 +19,9 @@ namespace classaccess {
 // JVM refuses. `access` outlives the process's JNI calls.
 bool install_jni_critical(jvmtiEnv* jvmti, AccessPath* access);
 
-// The start failed later on: the original functions again, and nothing is translated
-// any more. Does nothing if they were not replaced.
-void restore_jni_critical(jvmtiEnv* jvmti);
+// The start failed later on, or the recording is over: nothing is translated any more, and
+// the original functions are put back. Not while translated pointers are out (waits a while
+// for them): then ours stay, for their release; false. Does nothing if they were not replaced.
+bool restore_jni_critical(jvmtiEnv* jvmti);
 
 }  // namespace classaccess

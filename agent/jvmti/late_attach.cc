@@ -1,4 +1,5 @@
-// The Recording in a JVM that runs already: Agent_OnAttach until the heap is closed.
+// The Recording in a JVM that runs already, until the heap is closed: Agent_OnAttach, or a
+// start after another recording has ended.
 //
 // The same steps as at start, but the heap exists, and threads that are older than the key
 // have it closed already. So everything is ready before the heap is made shared and closed,
@@ -18,7 +19,6 @@
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
 #include "agent/base/safe_load.h"
-#include "agent/jvmti/events.h"
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/jvmti/recording.h"
@@ -64,31 +64,21 @@ uint64_t cpu_ns() {
 
 }  // namespace
 
-std::string Recording::attach(JavaVM* vm, const Options& options) {
+std::string Recording::start_late(jvmtiEnv* jvmti, JNIEnv* jni, jthread current, const Options& options) {
   options_ = options;
+  jvmti_ = jvmti;
   late_ = true;
-  JNIEnv* jni = nullptr;
-  jthread current = nullptr;
-  if (vm->GetEnv(reinterpret_cast<void**>(&jvmti_), JVMTI_VERSION_11) != JNI_OK ||
-      vm->GetEnv(reinterpret_cast<void**>(&jni), JNI_VERSION_1_8) != JNI_OK ||
-      jvmti_->GetCurrentThread(&current) != JVMTI_ERROR_NONE) {
-    return "the JVM offers no JVMTI 11";
-  }
+  reset_counters();
+  // For the loaded classes: with -Xcheck:jni more references than asked for are complained of.
+  constexpr jint kReferences = 60000;
+  bool frame = jni->PushLocalFrame(kReferences) == JNI_OK;
+  if (!frame) jni->ExceptionClear();
   std::string problem = take_steps();
-  if (problem.empty()) {
-    set_event_callbacks(jvmti_);
-    if (jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_DEATH, nullptr) != JVMTI_ERROR_NONE) {
-      problem = "the JVM refuses the event VMDeath";
-    }
-  }
   if (problem.empty()) problem = begin_steps(jni, current);
-  jni->DeleteLocalRef(current);
+  if (frame) jni->PopLocalFrame(nullptr);
   if (problem.empty()) return "";
+  enable_events(false);
   undo_begin();
-  jvmtiEventCallbacks none;
-  memset(&none, 0, sizeof(none));
-  jvmti_->SetEventCallbacks(&none, sizeof(none));
-  jvmti_->DisposeEnvironment();
   g_gate.release();
   instructions_.destroy();
   return problem;

@@ -192,6 +192,8 @@ void install_library_hooks() {
   g_own_base = base_of(reinterpret_cast<void*>(install_library_hooks));
   g_libc_base = base_of(reinterpret_cast<void*>(gnu_get_libc_version));
   g_installed.store(true, std::memory_order_release);
+  t_seen_loads = 0;
+  g_given_up.store(0, std::memory_order_relaxed);
   patch_new_libraries();
 }
 
@@ -230,6 +232,7 @@ void remove_library_hooks() {
     back[i] = {g_changes[i].name, g_changes[i].to, g_changes[i].from, false};
   }
   patch_all(back);
+  g_count = 0;
 }
 
 }  // namespace classaccess

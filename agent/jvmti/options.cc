@@ -205,8 +205,11 @@ const Row kRows[] = {
     {"probes", "on|off", "on", "hot instructions become inline probes (off: every access traps)", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->probes); }},
     {"threads", "LIST", "all", "Java threads to observe, by name glob", true, set_threads},
-    {"start", "now", "now", "when recording starts (manual: not available in this build)", false,
-     [](const Items& items, Options*) { return accept_only(items[0], {"now"}, {"manual"}); }},
+    {"start", "now|manual", "now", "when recording starts (manual: on `classaccess start PID`)", false,
+     [](const Items& items, Options* out) {
+       out->manual = items[0] == "manual";
+       return accept_only(items[0], {"now", "manual"}, {});
+     }},
     {"page", "SIZE", "4k", "page size of mode=pages: 4k, 64k, 2m", false, set_page},
     {"window", "N", "1", "pages open at once in mode=pages", false, set_window},
     {"log", "LEVEL[:FILE]", "warn", "error, warn, info or debug", false, set_log},
@@ -376,6 +379,14 @@ std::string parse_options(const char* text, Options* out) {
   if (!options.help && !parser.apply(&options)) return parser.error;
   *out = std::move(options);
   return "";
+}
+
+std::vector<OptionRow> option_rows() {
+  std::vector<OptionRow> rows;
+  for (const Row& row : kRows) {
+    rows.push_back({row.key, row.values, row.fallback, row.meaning, row.is_list, row.set != nullptr});
+  }
+  return rows;
 }
 
 std::string options_help() {

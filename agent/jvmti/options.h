@@ -30,6 +30,7 @@ struct Options {
   uint32_t window = 1;         // mode=pages
   ProtectChoice protect = ProtectChoice::kAuto;
   TwinChoice twin = TwinChoice::kAuto;
+  bool manual = false;  // start=manual
   LogLevel log_level = LogLevel::kWarn;
   std::string log_file;  // empty: standard error
   bool help = false;
@@ -39,6 +40,17 @@ struct Options {
 // Empty string and *out filled, or a one-line message that names the option and
 // lists the valid ones. Reads @FILE. No other side effect.
 std::string parse_options(const char* text, Options* out);
+
+// A row of the option table.
+struct OptionRow {
+  const char* key;
+  const char* values;
+  const char* fallback;
+  const char* meaning;
+  bool is_list;
+  bool available;  // in this build
+};
+std::vector<OptionRow> option_rows();
 
 // The option table for `help`.
 std::string options_help();

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -71,6 +72,13 @@ std::string heap_range_text(uint64_t low, uint64_t high) {
 const VmLayout* g_layout = nullptr;
 #endif
 
+std::string absolute(const std::string& path) {
+  char* folder = path[0] == '/' ? nullptr : getcwd(nullptr, 0);
+  std::string whole = folder != nullptr ? std::string(folder) + "/" + path : path;
+  free(folder);
+  return whole;
+}
+
 void at_tick() {
 #ifdef CLASSACCESS_VERIFY
   take_back_at_tick(*g_layout);
@@ -96,6 +104,15 @@ std::string Recording::check_flags() const {
   return "";
 }
 
+std::string Recording::check(const Options& options) {
+  ClassPatterns patterns;
+  for (const std::string& item : options.classes) {
+    std::string problem = patterns.add(item);
+    if (!problem.empty()) return "option 'classes': `" + item + "`: " + problem;
+  }
+  return "";
+}
+
 std::string Recording::take_steps() {
   for (const std::string& item : options_.classes) {
     std::string problem = patterns_.add(item);
@@ -112,6 +129,7 @@ std::string Recording::take_steps() {
   }
   tracker_.set_scope(options_.heap);
   if (options_.mode == Mode::kPages) tracker_.set_unmarked();
+  g_armed.unlimit();
   if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
   problem = choose_gate();
   if (problem.empty()) problem = choose_twin();
@@ -143,7 +161,8 @@ std::string Recording::take_steps() {
   if (!problem.empty()) return problem;
   // Last: with overwrite=on it takes an older recording away.
   WriterOptions writer;
-  writer.path = expand_path(options_.out, getpid(), time(nullptr));
+  since_ = time(nullptr);
+  writer.path = database_ = absolute(expand_path(options_.out, getpid(), since_));
   writer.overwrite = options_.overwrite;
   writer.max_events = options_.max_events;
   writer.values = options_.values;
@@ -151,9 +170,9 @@ std::string Recording::take_steps() {
   return problem.empty() ? "" : "option 'out': " + problem;
 }
 
-std::string Recording::prepare(JavaVM* vm, const Options& options) {
+std::string Recording::prepare(jvmtiEnv* jvmti, const Options& options) {
   options_ = options;
-  if (vm->GetEnv(reinterpret_cast<void**>(&jvmti_), JVMTI_VERSION_11) != JNI_OK) return "the JVM offers no JVMTI 11";
+  jvmti_ = jvmti;
   std::string problem = take_steps();
   if (!problem.empty()) {
     remove_heap_mappings();
@@ -163,14 +182,13 @@ std::string Recording::prepare(JavaVM* vm, const Options& options) {
   }
   g_prepared = this;
   watch_process_end(vm_.anchor(), at_process_end);
-  set_event_callbacks(jvmti_);
   jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_INIT, nullptr);
   jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_DEATH, nullptr);
   return "";
 }
 
 void Recording::abandon_if_not_begun() {
-  if (!begun_) writer_.abandon();
+  if (!ever_begun_) writer_.abandon();
 }
 
 std::string Recording::choose_gate() {
@@ -195,7 +213,12 @@ std::string Recording::choose_gate() {
 
 std::string Recording::choose_twin() {
   twin_use_ = TwinUse::kOff;
-  if (options_.twin == TwinChoice::kOff) return "";
+  if (options_.twin == TwinChoice::kOff) {
+    if (g_twin.created()) {
+      raw_log(LogLevel::kWarn, "twin=off: this JVM's heap has its second view from an earlier recording, and keeps it");
+    }
+    return "";
+  }
   int error = g_twin.open();
   if (error == 0) {
     twin_use_ = options_.twin == TwinChoice::kOn ? TwinUse::kRequired : TwinUse::kWherePossible;
@@ -209,11 +232,16 @@ std::string Recording::choose_twin() {
 
 void Recording::abandon_heap() {
   HeapMappingState heap = heap_mapping_state();
-  g_gate.open_all();
+  {
+    HeapMappingsLock lock;
+    g_gate.end();
+  }
   if (heap.found) {
     g_armed.clear(heap.low, heap.high);
-    g_committed.clear(heap.low, heap.high);
   }
+  // A shared heap keeps its hooks, which keep the two views alike.
+  if (g_twin.created()) return;
+  if (heap.found) g_committed.clear(heap.low, heap.high);
   remove_heap_mappings();
 }
 
@@ -313,18 +341,9 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   problem = FaultHandler::start(&access_);
   if (!problem.empty()) return problem;
 
-  const jvmtiEvent kEvents[] = {JVMTI_EVENT_THREAD_START,
-                                JVMTI_EVENT_THREAD_END,
-                                JVMTI_EVENT_CLASS_PREPARE,
-                                JVMTI_EVENT_GARBAGE_COLLECTION_START,
-                                JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
-                                JVMTI_EVENT_COMPILED_METHOD_LOAD};
-  for (jvmtiEvent event : kEvents) {
-    if (jvmti_->SetEventNotificationMode(JVMTI_ENABLE, event, nullptr) != JVMTI_ERROR_NONE) {
-      return "the JVM refuses event " + std::to_string(event);
-    }
-  }
-  begun_ = true;  // the callbacks may work now
+  enable_events(true);
+  if (!events_on_) return "the JVM refuses an event";
+  begun_ = ever_begun_ = true;  // the callbacks may work now
   fields_.add_loaded(jni);
   if (!late_) {
     tracker_.at_init(tlab_reserve_bytes());
@@ -353,8 +372,10 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   if (g_probed.enabled()) sources.collect_probes = ProbedAccess::collect;
   problem = writer_.start(sources, run_info(jni));
   if (!problem.empty()) return problem;
+  static bool forks_watched = false;
   g_writer_of_process = &writer_;
-  pthread_atfork([] { g_probes.hold(); }, [] { g_probes.release(); }, in_forked_child);
+  if (!forks_watched) pthread_atfork([] { g_probes.hold(); }, [] { g_probes.release(); }, in_forked_child);
+  forks_watched = true;
   AgentScope scope;
   if (late_) {
     problem = convert_heap();
@@ -365,7 +386,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   }
   adopt_existing_threads(jni, current);
   scope.leave(false);
-  // Its ThreadStart comes a while after VMInit.
+  // Its ThreadStart comes a while after VMInit. (Not of the control thread.)
   thread_started(jni, current);
   return "";
 }
@@ -418,8 +439,22 @@ void Recording::begin(JNIEnv* jni, jthread current) {
   undo_begin();
 }
 
+void Recording::enable_events(bool on) {
+  constexpr jvmtiEvent kEvents[] = {JVMTI_EVENT_THREAD_START,
+                                    JVMTI_EVENT_THREAD_END,
+                                    JVMTI_EVENT_CLASS_PREPARE,
+                                    JVMTI_EVENT_GARBAGE_COLLECTION_START,
+                                    JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+                                    JVMTI_EVENT_COMPILED_METHOD_LOAD};
+  events_on_ = on;
+  for (jvmtiEvent event : kEvents) {
+    jvmtiError error = jvmti_->SetEventNotificationMode(on ? JVMTI_ENABLE : JVMTI_DISABLE, event, nullptr);
+    if (error != JVMTI_ERROR_NONE) events_on_ = false;
+  }
+}
+
 void Recording::undo_begin() {
-  begun_ = false;
+  begun_ = ever_begun_ = false;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   restore_jni_critical(jvmti_);
   remove_library_hooks();
@@ -445,6 +480,7 @@ void Recording::end() {
   g_open_pages.stop();
   name_pages();
   writer_.stop();
+  begun_ = false;
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   scope.leave(false);
   report_unmatched_patterns();

@@ -1,6 +1,7 @@
-// One recording: everything between Agent_OnLoad and VMDeath. Owns the tables and the
-// writer, takes the steps of the start in order and undoes them when one fails.
-// Context: the JVMTI callbacks, which only forward here.
+// One recording: from Agent_OnLoad or a later start to VMDeath or stop. Owns the tables and
+// the writer, takes the steps of the start in order and undoes them when one fails. Never
+// destroyed: late callbacks may still be in it.
+// Context: the JVMTI callbacks, which only forward here, and the Session.
 #pragma once
 
 #include <jvmti.h>
@@ -25,13 +26,33 @@ namespace classaccess {
 
 class Recording {
  public:
+  // What of the options can be checked before there is a VM: empty string or the message.
+  static std::string check(const Options& options);
+
   // Agent_OnLoad. Empty string, or the one message why the JVM must not start; then
   // nothing of ours is left behind.
-  std::string prepare(JavaVM* vm, const Options& options);
+  std::string prepare(jvmtiEnv* jvmti, const Options& options);
 
-  // Agent_OnAttach: all of it, until the heap is closed. Empty string, or why not; then the
-  // JVM runs on untraced, and another Recording may try.
-  std::string attach(JavaVM* vm, const Options& options);
+  // In a JVM that runs: all of it, until the heap is closed. Empty string, or why not; then
+  // the JVM runs on untraced, and another Recording may try.
+  std::string start_late(jvmtiEnv* jvmti, JNIEnv* jni, jthread current, const Options& options);
+
+  // Ends it while the program goes on: the database is complete; no page is closed, no
+  // instruction patched, no handler, key or thread of it is left. What could not be given
+  // back is told by left(); another call tries again. On a thread attached to the VM.
+  void stop();
+  const std::string& left() const { return left_; }
+
+  // Any thread under the Session's lock.
+  bool active() const { return begun_; }
+  const std::string& database() const { return database_; }
+  // "a recording is active ... since ... into ..."
+  std::string title() const;
+  std::string status() const;
+  // When and why it ended.
+  const std::string& last_words() const { return last_words_; }
+  // All that was recorded before the call is committed. Empty string or the reason.
+  std::string snapshot();
 
   // The JVM's start failed or the process exits before VMInit: removes the database.
   void abandon_if_not_begun();
@@ -61,6 +82,10 @@ class Recording {
   std::string choose_twin();
   void abandon_heap();
   void undo_begin();
+  void enable_events(bool on);
+  void close_at_safepoint();
+  uint32_t settle_threads();
+  void release();
   std::string convert_heap();
   void convert_in_heap_walk();
   void convert_at_safepoint();
@@ -98,11 +123,16 @@ class Recording {
   Writer writer_;
   uint64_t max_heap_bytes_ = 0;
   TwinUse twin_use_ = TwinUse::kOff;
-  bool begun_ = false;
-  bool late_ = false;  // attached to a running JVM
+  std::atomic<bool> begun_{false};
+  bool ever_begun_ = false;
+  bool late_ = false;  // attached to a running JVM, or started later
   enum class Conversion { kNone, kWanted, kDone };
   std::atomic<Conversion> conversion_{Conversion::kNone};
   int conversion_error_ = 0;  // errno
+  bool events_on_ = false;
+  std::string database_;  // path as expanded
+  int64_t since_ = 0;     // unix time of the start
+  std::string left_, last_words_;
 };
 
 }  // namespace classaccess

@@ -1,8 +1,12 @@
 // The Recording's threads: which are recorded, their names, when they are armed.
 #include <string.h>
+#include <sys/syscall.h>
+
+#include <vector>
 
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
+#include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/java_thread.h"
@@ -99,6 +103,7 @@ void Recording::name_thread(JNIEnv* jni, jthread thread, ThreadState* state) {
 
 void Recording::thread_started(JNIEnv* jni, jthread thread) {
   if (!begun_ || g_recording.load(std::memory_order_relaxed) != RecordingState::kOn) return;
+  if (t_agent_depth != 0) return;  // the control thread, attached for a request
   AgentScope scope;
   FaultHandler::unblock_signals();
   fields_.retry(jni);
@@ -149,6 +154,7 @@ void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
   jint count = 0;
   JvmtiMemory<jthread> threads(jvmti_);
   if (jvmti_->GetAllThreads(&count, threads.out()) != JVMTI_ERROR_NONE) return;
+  std::vector<int32_t> armed(static_cast<size_t>(count), 0);
   for (jint i = 0; i < count; ++i) {
     if (jni->IsSameObject(threads[i], current)) continue;
     uint64_t java_thread = java_thread_of(jni, threads[i], &thread_class);
@@ -159,15 +165,23 @@ void Recording::adopt_existing_threads(JNIEnv* jni, jthread current) {
       continue;
     }
     // With mprotect it is armed already, but may not touch the heap for a long time.
-    if (!FaultHandler::arm_other_thread(tid)) continue;
-    // It claims its own state in the signal handler; then it can be named.
+    if (FaultHandler::arm_other_thread(tid)) armed[static_cast<size_t>(i)] = tid;
+  }
+  // They claim their own states in the signal handler; then they can be named. Many busy ones
+  // take turns on a few processors.
+  int tries_left = 100000;
+  for (jint i = 0; i < count; ++i) {
+    const int32_t tid = armed[static_cast<size_t>(i)];
+    if (tid == 0) continue;
     ThreadState* state = nullptr;
-    for (int tries = 0; tries < 1000 && state == nullptr; ++tries) {
+    while (state == nullptr && tries_left-- > 0) {
       threads_.for_each([&](ThreadState& candidate) {
         if (candidate.tid == tid && candidate.phase.load(std::memory_order_acquire) == ThreadPhase::kLive) {
           state = &candidate;
         }
       });
+      // Gone meanwhile?
+      if (state == nullptr && raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), tid, 0) != 0) break;
       if (state == nullptr) raw_sleep(100000);
     }
     if (state == nullptr) continue;

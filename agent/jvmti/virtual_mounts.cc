@@ -27,10 +27,14 @@ void want_virtual_mounts(int major, jvmtiCapabilities* wanted) {
   reinterpret_cast<unsigned char*>(wanted)[kVirtualThreadsBit / 8] |= 1u << (kVirtualThreadsBit % 8);
 }
 
-bool watch_virtual_mounts(jvmtiEnv* jvmti) {
+namespace {
+bool g_watching = false;
+
+// Both events on or off: how many of them were found.
+int set_events(jvmtiEnv* jvmti, bool on) {
   jint count = 0;
   JvmtiMemory<jvmtiExtensionEventInfo> events(jvmti);
-  if (jvmti->GetExtensionEvents(&count, events.out()) != JVMTI_ERROR_NONE) return false;
+  if (jvmti->GetExtensionEvents(&count, events.out()) != JVMTI_ERROR_NONE) return 0;
   int found = 0;
   for (jint i = 0; i < count; ++i) {
     jvmtiExtensionEventInfo& event = events[i];
@@ -39,8 +43,9 @@ bool watch_virtual_mounts(jvmtiEnv* jvmti) {
                                                                                                           : nullptr;
     if (callback != nullptr &&
         jvmti->SetExtensionEventCallback(event.extension_event_index, callback) == JVMTI_ERROR_NONE &&
-        jvmti->SetEventNotificationMode(JVMTI_ENABLE, static_cast<jvmtiEvent>(event.extension_event_index), nullptr) ==
-            JVMTI_ERROR_NONE) {
+        jvmti->SetEventNotificationMode(on ? JVMTI_ENABLE : JVMTI_DISABLE,
+                                        static_cast<jvmtiEvent>(event.extension_event_index),
+                                        nullptr) == JVMTI_ERROR_NONE) {
       ++found;
     }
     jvmti->Deallocate(reinterpret_cast<unsigned char*>(event.id));
@@ -50,7 +55,16 @@ bool watch_virtual_mounts(jvmtiEnv* jvmti) {
     }
     jvmti->Deallocate(reinterpret_cast<unsigned char*>(event.params));
   }
-  return found == 2;
+  return found;
+}
+
+}  // namespace
+
+bool watch_virtual_mounts(jvmtiEnv* jvmti) { return g_watching = set_events(jvmti, true) == 2; }
+
+void ignore_virtual_mounts(jvmtiEnv* jvmti) {
+  if (g_watching) set_events(jvmti, false);
+  g_watching = false;
 }
 
 }  // namespace classaccess

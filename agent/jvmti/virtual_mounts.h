@@ -16,4 +16,7 @@ void want_virtual_mounts(int major, jvmtiCapabilities* wanted);
 // False if this JVM has no such events.
 bool watch_virtual_mounts(jvmtiEnv* jvmti);
 
+// The events off again.
+void ignore_virtual_mounts(jvmtiEnv* jvmti);
+
 }  // namespace classaccess

@@ -19,6 +19,7 @@ class ArmedPages {
 
   // heap=LO-HI: pages outside [low, high) stay open. Before the first set().
   void limit(uint64_t low, uint64_t high);
+  void unlimit() { limit_low_ = 0, limit_high_ = ~0ull; }
   uint64_t limit_low() const { return limit_low_; }
   uint64_t limit_high() const { return limit_high_; }
 

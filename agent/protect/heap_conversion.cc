@@ -12,6 +12,7 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/base/wake.h"
 #include "agent/protect/armed_pages.h"
+#include "agent/protect/heap_gate.h"
 #include "agent/protect/twin_view.h"
 
 namespace classaccess {
@@ -104,6 +105,7 @@ ConversionResult HeapConversion::run(const Heap& heap, TwinUse twin) {
   HeapMappingsLock lock;
   result.error = adopt_heap(heap.low, heap.high, twin);
   if (result.error != 0) return result;
+  g_gate.begin_again();
   g_low.store(heap.low, std::memory_order_relaxed);
   g_high.store(heap.high, std::memory_order_relaxed);
   g_running.store(true, std::memory_order_release);
@@ -114,7 +116,8 @@ ConversionResult HeapConversion::run(const Heap& heap, TwinUse twin) {
     const HeapRange& range = heap.committed[i];
     for (uint64_t at = range.low; at < range.high && result.error == 0;) {
       uint64_t end = range.high - at < kChunkBytes ? range.high : at + kChunkBytes;
-      result.error = convert_chunk(pagemap, {at, end, range.file}, &used, &result);
+      // Shared since an earlier recording.
+      if (!heap_is_shared(at, end)) result.error = convert_chunk(pagemap, {at, end, range.file}, &used, &result);
       at = end;
     }
   }

@@ -61,8 +61,16 @@ const char* HeapGate::choose(BackEnd back_end) {
 
 void HeapGate::release() { g_key.release(); }
 
+void HeapGate::begin_again() { ended_.store(false, std::memory_order_release); }
+
+void HeapGate::end() {
+  ended_.store(true, std::memory_order_release);
+  open_all();
+}
+
 int HeapGate::close_range(uint64_t low, uint64_t high) {
   int error = 0;
+  if (ended_.load(std::memory_order_acquire)) return 0;
   if (per_thread()) {
     error = g_key.tag(low, high - low);
   } else if (closed_) {
@@ -92,7 +100,7 @@ void HeapGate::open_range(uint64_t low, uint64_t high) {
 }
 
 void HeapGate::close_all() {
-  if (per_thread()) return;
+  if (per_thread() || ended_.load(std::memory_order_acquire)) return;
   closed_ = true;
   for_each_armed_run([](uint64_t low, uint64_t bytes) { protect(low, bytes, PROT_NONE); });
 }

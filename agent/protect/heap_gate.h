@@ -22,6 +22,11 @@ class HeapGate {
   const char* choose(BackEnd back_end);
   bool per_thread() const { return back_end_ == BackEnd::kPkey; }
   void release();
+  // The recording is over and the program goes on: opens all pages, and what is committed
+  // from now on stays open, until another recording closes the heap: its handler is
+  // installed before begin_again(). Under HeapMappingsLock.
+  void end();
+  void begin_again();
 
   // A range was committed (the mmap interposer) or left to the back end anew: closes it
   // if the heap is closed now. 0 or errno.
@@ -52,6 +57,7 @@ class HeapGate {
  private:
   BackEnd back_end_ = BackEnd::kPkey;
   std::atomic<bool> closed_{false};  // mprotect: pages are PROT_NONE now
+  std::atomic<bool> ended_{false};
 };
 
 extern HeapGate g_gate;

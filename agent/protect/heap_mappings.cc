@@ -34,6 +34,7 @@ MunmapFunction g_munmap;
 MprotectFunction g_mprotect;
 MadviseFunction g_madvise;
 uint64_t g_libjvm_address;
+bool g_hooked;
 
 // Since Linux 5.14; include/uapi/asm-generic/mman-common.h
 constexpr int kPopulateRead = 22, kPopulateWrite = 23;
@@ -260,6 +261,7 @@ bool hook(const char* name, void* replacement, void** original) {
 
 // Empty string or the reason.
 const char* install_hooks() {
+  if (g_hooked) return "";
   void* symbol = dlsym(RTLD_DEFAULT, "gHotSpotVMStructs");
   if (symbol == nullptr) return "libjvm was not found";
   g_libjvm_address = reinterpret_cast<uint64_t>(symbol);
@@ -275,6 +277,7 @@ const char* install_hooks() {
   }
   hook("mprotect", reinterpret_cast<void*>(hooked_mprotect), reinterpret_cast<void**>(&g_mprotect));
   hook("madvise", reinterpret_cast<void*>(hooked_madvise), reinterpret_cast<void**>(&g_madvise));
+  g_hooked = true;
   return "";
 }
 
@@ -289,8 +292,11 @@ HeapMappingsLock::HeapMappingsLock() {
 HeapMappingsLock::~HeapMappingsLock() { g_lock.clear(std::memory_order_release); }
 
 int adopt_heap(uint64_t low, uint64_t high, TwinUse twin) {
-  if (!g_armed.create(low, high) || !g_committed.create(low, high) || !g_shared.create(low, high)) return errno;
-  if (twin != TwinUse::kOff && !g_twin.create(low, high) && twin == TwinUse::kRequired) return errno;
+  bool known = g_state.found && g_state.low == low && g_state.high == high;
+  if (!known && (!g_armed.create(low, high) || !g_committed.create(low, high) || !g_shared.create(low, high)))
+    return errno;
+  if (twin != TwinUse::kOff && !g_twin.created() && !g_twin.create(low, high) && twin == TwinUse::kRequired)
+    return errno;
   if (!g_twin.created()) count(g_counters.no_twin);
   g_state.low = low;
   g_state.high = high;
@@ -307,6 +313,10 @@ int adopt_commit(uint64_t low, uint64_t high) {
   return low < high ? g_gate.close_range(low, high) : 0;
 }
 
+bool heap_is_shared(uint64_t low, uint64_t high) {
+  return g_twin.created() && g_shared.armed_ahead(low, high - low) == high - low;
+}
+
 const char* install_heap_mappings(uint64_t max_heap_bytes, TwinUse twin) {
   g_max_heap_bytes = max_heap_bytes;
   g_twin_use = twin;
@@ -320,6 +330,7 @@ const char* install_late_heap_mappings() {
 
 void remove_heap_mappings() {
   if (g_libjvm_address == 0) return;
+  g_hooked = false;
   patch_got(g_libjvm_address, "mmap64", reinterpret_cast<void*>(g_mmap), nullptr);
   patch_got(g_libjvm_address, "mmap", reinterpret_cast<void*>(g_mmap), nullptr);
   patch_got(g_libjvm_address, "munmap", reinterpret_cast<void*>(g_munmap), nullptr);

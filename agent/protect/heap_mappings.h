@@ -24,7 +24,7 @@ enum class TwinUse : uint8_t {
 const char* install_heap_mappings(uint64_t max_heap_bytes, TwinUse twin = TwinUse::kRequired);
 
 // Late attach: the heap exists. Its calls go through unchanged until heap_conversion.h
-// has called adopt_heap. Empty string or the reason.
+// has called adopt_heap. Does nothing where they are installed. Empty string or the reason.
 const char* install_late_heap_mappings();
 
 // Takes the hooks out again (the JVM's start failed or the heap was not understood).
@@ -49,11 +49,13 @@ class HeapMappingsLock {
   HeapMappingsLock(const HeapMappingsLock&) = delete;
   HeapMappingsLock& operator=(const HeapMappingsLock&) = delete;
 };
-// Under the lock: makes the tables for the heap, and the twin if `twin` says so; the state
-// is `found` from now on. 0 or errno.
+// Under the lock: makes the tables for the heap, and the twin if `twin` says so, unless an
+// earlier recording has; the state is `found` from now on. 0 or errno.
 int adopt_heap(uint64_t low, uint64_t high, TwinUse twin);
 // Under the lock: [low, high) is committed and, with a twin, mapped from it; closes it.
 // 0 or errno.
 int adopt_commit(uint64_t low, uint64_t high);
+// Under the lock: all of it is mapped from the twin already.
+bool heap_is_shared(uint64_t low, uint64_t high);
 
 }  // namespace classaccess

@@ -177,12 +177,13 @@ void Writer::stop() {
   impl_->started = false;
 }
 
-void Writer::flush() {
-  if (impl_ == nullptr || !impl_->started || impl_->pid != getpid()) return;
+bool Writer::flush(int milliseconds) {
+  if (impl_ == nullptr || !impl_->started || impl_->pid != getpid()) return false;
   uint32_t before = impl_->flushed.load(std::memory_order_acquire);
   impl_->flush.store(true, std::memory_order_release);
   wake_writer();
-  for (int i = 0; i < 2000 && impl_->flushed.load(std::memory_order_acquire) == before; ++i) usleep(1000);
+  for (int i = 0; i < milliseconds && impl_->flushed.load(std::memory_order_acquire) == before; ++i) usleep(1000);
+  return impl_->flushed.load(std::memory_order_acquire) != before && !impl_->database.failed();
 }
 
 void Writer::put_page_contents(PageContents contents) {

@@ -86,9 +86,9 @@ class Writer {
   // theirs in. Bounded: gives up waiting after a few seconds with a message.
   void stop();
 
-  // Drains and commits what is there now, and waits for it (at most two seconds, also for
-  // a lock). Any thread, not a signal handler.
-  void flush();
+  // Drains and commits what is there now, and waits for it (at most `milliseconds`, also for
+  // a lock). False: it is not committed. Any thread, not a signal handler.
+  bool flush(int milliseconds = 2000);
 
   // What lives on the pages now, for the next commit. Any thread, not a signal handler.
   void put_page_contents(PageContents contents);

@@ -1,0 +1,90 @@
+import java.io.File;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * A program that recordings of are started and ended: THREADS that are busy all the time (arrays of their own,
+ * and short-lived objects). When FOLDER/goN appears, each of them stores and loads Box.value (100 + N) times and
+ * "ROUND N" is printed; when FOLDER/end appears the program ends.
+ */
+public final class Rounds extends Thread {
+    static final class Box {
+        volatile int value;
+    }
+
+    private static volatile int round;
+    private static volatile boolean over;
+    private static final AtomicInteger DONE = new AtomicInteger();
+    private final Box box = new Box();
+    private final int[] work = new int[256];
+    private int wrong;
+    private Object last;
+
+    private void take(int times) {
+        for (int i = 0; i < times; i++) {
+            box.value = i;
+            if (box.value != i) {
+                wrong++;
+            }
+        }
+    }
+
+    private void keepBusy() {
+        int[] made = new int[16];
+        for (int i = 0; i < 256; i++) {
+            work[i] += i ^ work[(i * 7 + 1) & 255];
+            made[i & 15]++;
+        }
+        for (int count : made) {
+            if (count != 16) {
+                wrong++;
+            }
+        }
+        last = made;
+    }
+
+    @Override
+    public void run() {
+        int seen = 0;
+        while (!over) {
+            int now = round;
+            if (now != seen) {
+                seen = now;
+                take(100 + now);
+                DONE.incrementAndGet();
+            }
+            keepBusy();
+        }
+    }
+
+    public static void main(String[] args) throws InterruptedException {
+        Rounds[] threads = new Rounds[Integer.parseInt(args[0])];
+        for (int i = 0; i < threads.length; i++) {
+            threads[i] = new Rounds();
+            threads[i].start();
+        }
+        System.out.println("READY");
+        File end = new File(args[1], "end");
+        int next = 1;
+        while (!end.exists()) {
+            Thread.sleep(5);
+            if (!new File(args[1], "go".concat(Integer.toString(next))).exists()) {
+                continue;
+            }
+            DONE.set(0);
+            round = next;
+            while (DONE.get() < threads.length) {
+                Thread.sleep(1);
+            }
+            System.out.println("ROUND ".concat(Integer.toString(next)));
+            next++;
+        }
+        over = true;
+        int wrong = 0;
+        for (Rounds thread : threads) {
+            thread.join();
+            wrong += thread.wrong;
+        }
+        System.out.println("CHECK wrong=".concat(Integer.toString(wrong)));
+        System.out.println("DONE");
+    }
+}

@@ -1,0 +1,121 @@
+#include "tests/jvm/control_fixture.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace classaccess {
+
+std::string classaccess_command() { return CLASSACCESS_COMMAND; }
+
+void ControlFixture::start_program(const JavaRun& run) {
+  process_.emplace(spec(run));
+  bool ready = wait_until([&] { return read_text(path("stdout")).find("READY\n") != std::string::npos; }, 120);
+  ASSERT_TRUE(ready) << read_text(path("stdout")) << read_text(path("stderr"));
+}
+
+void ControlFixture::round(int number) {
+  std::ofstream(path("go" + std::to_string(number))) << "go";
+  std::string wanted = "ROUND " + std::to_string(number) + "\n";
+  bool done = wait_until(
+      [&] { return process_->ended() || read_text(path("stdout")).find(wanted) != std::string::npos; }, 120);
+  ASSERT_TRUE(done && !process_->ended()) << "no " << wanted << read_text(path("stderr"));
+}
+
+ProcessResult ControlFixture::finish_program() {
+  std::ofstream(path("end")) << "end";
+  ProcessResult result = process_->wait();
+  EXPECT_FALSE(result.timed_out);
+  return result;
+}
+
+ProcessSpec ControlFixture::command_spec(const std::vector<std::string>& words) {
+  ProcessSpec spec;
+  spec.command = {classaccess_command()};
+  spec.command.insert(spec.command.end(), words.begin(), words.end());
+  spec.folder = path("command" + std::to_string(++commands_));
+  std::filesystem::create_directories(spec.folder);
+  spec.limit_seconds = 120;
+  return spec;
+}
+
+std::string ControlFixture::expect_command(int status, const std::vector<std::string>& words) {
+  ProcessResult result = run(command_spec(words));
+  EXPECT_EQ(result.status, status) << words.empty() << result.out << result.err
+                                   << "of: " << (words.empty() ? "" : words[0]);
+  return result.out + result.err;
+}
+
+std::vector<std::string> ControlFixture::long_options(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string piece; std::getline(in, piece, ',');) {
+    size_t equals = piece.find('=');
+    words.push_back("--" + piece.substr(0, equals));
+    words.push_back(piece.substr(equals + 1));
+  }
+  return words;
+}
+
+void ControlFixture::expect_round(const std::string& name, int number, int threads, const std::string& status) {
+  SCOPED_TRACE(name);
+  Database db(path(name), true);
+  ASSERT_TRUE(db.is_open()) << db.error();
+  EXPECT_EQ(db.text("SELECT status FROM run"), status);
+  std::string counts =
+      "SELECT coalesce(sum(a.count), 0) FROM access_count a JOIN class c ON c.id = a.class_id JOIN field f ON f.id = "
+      "a.field_id JOIN site s ON s.id = a.site_id WHERE s.kind <> 'gc' AND c.name = 'Rounds$Box' AND f.name = 'value' AND a.op = ";
+  EXPECT_EQ(db.integer(counts + "'store'"), int64_t{threads} * (100 + number));
+  EXPECT_EQ(db.integer(counts + "'load'"), int64_t{threads} * (100 + number));
+  if (status != "complete") return;
+  EXPECT_EQ(db.diagnostic("dropped"), 0);
+  db.expect_whole();
+}
+
+Leftovers ControlFixture::leftovers() const {
+  Leftovers left;
+  std::string proc = "/proc/" + pid();
+  std::ifstream smaps(proc + "/smaps");
+  for (std::string line; std::getline(smaps, line);) {
+    if (line.rfind("ProtectionKey:", 0) == 0 && std::atoi(line.c_str() + 14) != 0) ++left.keys;
+  }
+  std::ifstream status(proc + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("SigCgt:", 0) == 0) {
+      left.handlers = __builtin_popcountll(std::strtoull(line.c_str() + 7, nullptr, 16) & 0x7fffffff);
+    }
+    if (line.rfind("RssAnon:", 0) == 0) left.private_kb = std::atoll(line.c_str() + 8);
+  }
+  std::error_code ec;
+  for (const auto& task : std::filesystem::directory_iterator(proc + "/task", ec)) {
+    std::string comm = read_text(task.path().string() + "/comm");
+    left.agent_thread |= comm.rfind("classaccess", 0) == 0;
+    left.writer_thread |= comm.rfind("classaccess-wri", 0) == 0;
+  }
+  for (const auto& fd : std::filesystem::directory_iterator(proc + "/fd", ec)) {
+    std::string to = std::filesystem::read_symlink(fd.path(), ec).string();
+    left.control_file |= to.rfind("/memfd:classaccess-control", 0) == 0;
+  }
+  return left;
+}
+
+void ControlFixture::expect_nothing_left() const {
+  Leftovers left = leftovers();
+  EXPECT_EQ(left.keys, 0);
+  EXPECT_FALSE(left.writer_thread);
+  // HotSpot has none for SIGTRAP.
+  std::ifstream status("/proc/" + pid() + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("SigCgt:", 0) != 0) continue;
+    EXPECT_EQ(std::strtoull(line.c_str() + 7, nullptr, 16) >> (SIGTRAP - 1) & 1, 0u) << "a SIGTRAP handler";
+  }
+  std::ifstream maps("/proc/" + pid() + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    EXPECT_EQ(line.find("memfd:classaccess-code"), std::string::npos) << line;
+  }
+}
+
+}  // namespace classaccess
