@@ -50,8 +50,12 @@ std::string Session::active() const {
 std::string Session::load(JavaVM* vm, const Options& options) {
   options_ = options;
   std::string problem = environment(vm);
-  if (problem.empty()) problem = g_control.open();
   if (!problem.empty()) return problem;
+  problem = g_control.open();
+  if (!problem.empty()) {
+    if (options.manual) return problem;
+    raw_log(LogLevel::kWarn, "%s; the classaccess command will not work", problem.c_str());
+  }
   if (options.manual) {
     problem = Recording::check(options);
     if (problem.empty()) {

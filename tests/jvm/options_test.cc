@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadOptions{"PageWithoutPages", "page=64k,out=x.db", {"page", "mode=pages"}},
         BadOptions{"Window", "mode=pages,window=0,out=x.db", {"window", "'0'", "1 to 16384"}},
         BadOptions{"NotYetCalls", "calls=a.B.c,out=x.db", {"calls"}},
-        BadOptions{"NotYetStart", "start=manual,out=x.db", {"start"}}),
+        BadOptions{"UnknownStart", "start=later,out=x.db", {"start"}}),
     [](const auto& param) { return param.param.name; });
 
 TEST_F(OptionsTest, ExistingFileIsKept) {

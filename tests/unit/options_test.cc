@@ -168,10 +168,12 @@ TEST(Options, WhatThisBuildLacksIsSaid) {
     std::string key(text, strchr(text, '='));
     expect_refused(text, "option '" + key + "' is not available in this build");
   }
-  for (const char* text : {"mode=off", "start=manual"}) {
+  for (const char* text : {"mode=off"}) {
     expect_refused(text, "is not available in this build, only ");
   }
-  parsed("mode=access,twin=off,probes=off,start=now");
+  EXPECT_FALSE(parsed("mode=access,twin=off,probes=off,start=now").manual);
+  EXPECT_TRUE(parsed("start=manual").manual);
+  expect_refused("start=later", "option 'start': 'later' is not one of now, manual");
   expect_refused("mode=x", "option 'mode': 'x' is not one of access");
   expect_refused("probes=maybe", "option 'probes': 'maybe' is not one of on, off");
 }
