@@ -1,9 +1,15 @@
 import java.io.File;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A program that recordings of are started and ended: THREADS that are busy all the time (arrays of their own,
- * and short-lived objects). When FOLDER/goN appears, each of them stores and loads Box.value (100 + N) times and
+ * and short-lived objects; with a third argument each works on a database of its own instead, jdbc:h2:mem:). When FOLDER/goN appears, each of them stores and loads Box.value (100 + N) times and
  * "ROUND N" is printed; when FOLDER/end appears the program ends.
  */
 public final class Rounds extends Thread {
@@ -18,6 +24,9 @@ public final class Rounds extends Thread {
     private final int[] work = new int[256];
     private int wrong;
     private Object last;
+    private Connection database;
+    private PreparedStatement insert;
+    private int rows;
 
     private void take(int times) {
         for (int i = 0; i < times; i++) {
@@ -42,8 +51,52 @@ public final class Rounds extends Thread {
         last = made;
     }
 
+    private void openDatabase() throws SQLException {
+        database = DriverManager.getConnection("jdbc:h2:mem:");
+        try (Statement statement = database.createStatement()) {
+            statement.execute("create table t(id int primary key, name varchar(40), value int)");
+        }
+        insert = database.prepareStatement("insert into t values(?, ?, ?)");
+    }
+
+    private void work() throws SQLException {
+        if (database == null) {
+            keepBusy();
+            return;
+        }
+        insert.setInt(1, rows);
+        insert.setString(2, "row ".concat(Integer.toString(rows % 17)));
+        insert.setInt(3, rows % 5);
+        insert.executeUpdate();
+        rows++;
+        if (rows % 20 != 0) {
+            return;
+        }
+        try (Statement statement = database.createStatement()) {
+            try (ResultSet found = statement.executeQuery("select count(*), sum(value) from t where id < 100000")) {
+                found.next();
+                if (found.getInt(1) != rows || found.getInt(2) != rows * 2) {
+                    wrong++;
+                }
+            }
+            if (rows == 200) {
+                statement.execute("delete from t");
+                rows = 0;
+            }
+        }
+    }
+
     @Override
     public void run() {
+        try {
+            runRounds();
+        } catch (SQLException e) {
+            e.printStackTrace();
+            wrong++;
+        }
+    }
+
+    private void runRounds() throws SQLException {
         int seen = 0;
         while (!over) {
             int now = round;
@@ -52,14 +105,17 @@ public final class Rounds extends Thread {
                 take(100 + now);
                 DONE.incrementAndGet();
             }
-            keepBusy();
+            work();
         }
     }
 
-    public static void main(String[] args) throws InterruptedException {
+    public static void main(String[] args) throws InterruptedException, SQLException {
         Rounds[] threads = new Rounds[Integer.parseInt(args[0])];
         for (int i = 0; i < threads.length; i++) {
             threads[i] = new Rounds();
+            if (args.length > 2) {
+                threads[i].openDatabase();
+            }
             threads[i].start();
         }
         System.out.println("READY");

@@ -21,6 +21,7 @@ class AppendTable {
     rows_ = reserve_array<Row>(capacity);
     if (rows_ == nullptr) return false;
     capacity_ = capacity;
+    next_.store(1, std::memory_order_relaxed);
     return true;
   }
 

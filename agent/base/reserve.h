@@ -1,6 +1,10 @@
 // Address space for tables that are used as they fill: zeroed, its memory taken page by page
-// at the first touch, never given back.
-// Context: start-up; not in a signal handler.
+// at the first touch.
+//
+// When a recording is over and no thread uses its tables any more, their memory is given back
+// and their addresses are used again by the next one's tables of the same sizes: a late reader
+// meets zeroes, never an unmapped page.
+// Context: start-up; not in a signal handler. recycle: after a recording.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,17 +18,19 @@
 
 namespace classaccess {
 
+enum class Keep : bool { kRecording, kProcess };
+
 // Null if the kernel refuses (ulimit -v).
-inline void* reserve_memory(size_t bytes, int protection = PROT_READ | PROT_WRITE) {
-  void* memory = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
+void* reserve_memory(size_t bytes, int protection = PROT_READ | PROT_WRITE, Keep keep = Keep::kRecording);
 
 // The same for `count` of T, for which zero bytes must be a valid value.
 template <typename T>
-T* reserve_array(size_t count) {
-  return static_cast<T*>(reserve_memory(count * sizeof(T)));
+T* reserve_array(size_t count, Keep keep = Keep::kRecording) {
+  return static_cast<T*>(reserve_memory(count * sizeof(T), PROT_READ | PROT_WRITE, keep));
 }
+
+// Gives back what was reserved for the recording.
+void recycle_reservations();
 
 // [low, high) without access, if nothing lies there yet.
 inline bool reserve_range(uint64_t low, uint64_t high) {

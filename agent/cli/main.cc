@@ -11,6 +11,7 @@
 #include "agent/cli/agent_library.h"
 #include "agent/cli/control_client.h"
 #include "agent/cli/hotspot_attach.h"
+#include "agent/cli/launch.h"
 #include "agent/cli/option_text.h"
 #include "agent/cli/target_process.h"
 #include "agent/jvmti/options.h"
@@ -114,6 +115,14 @@ int attach(const Arguments& arguments) {
   return print(ok, answer);
 }
 
+int run(const Arguments& arguments) {
+  std::string problem = check_options(arguments.options);
+  if (!problem.empty()) return fail(problem, kUsage);
+  std::string library = find_agent_library(arguments.agent, &problem);
+  if (library.empty()) return fail(problem);
+  return fail(launch(arguments.command, library, option_text(arguments.options)));
+}
+
 void add_options(CLI::App* command, Arguments* arguments) {
   for (const OptionRow& row : option_rows()) {
     if (!row.available) continue;
@@ -147,7 +156,13 @@ int run_command(int argc, char** argv) {
     return command;
   };
 
-  CLI::App* command = add("attach", "starts a recording in a JVM that runs", [&] { return attach(arguments); });
+  CLI::App* command = add("run", "starts a Java program with a recording; becomes it", [&] { return run(arguments); });
+  command->add_option("--agent", arguments.agent, "libclassaccess.so, if it is not beside this command");
+  add_options(command, &arguments);
+  command->add_option("COMMAND", arguments.command, "what to run, behind --: java and its arguments")->required();
+  command->footer("classaccess run --classes Foo -- java -jar app.jar");
+
+  command = add("attach", "starts a recording in a JVM that runs", [&] { return attach(arguments); });
   add_pid(command, &arguments);
   command->add_option("--agent", arguments.agent, "libclassaccess.so, if it is not beside this command");
   add_options(command, &arguments);

@@ -69,7 +69,9 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
   constexpr size_t kAllSlots = static_cast<size_t>(ProbeBuffer::kSlots) * ThreadPool::kCapacity;
   auto* slots = reserve_array<CountSlot>(kAllSlots);
   auto* firsts = reserve_array<AccessRecord>(kAllSlots);
-  void* discard = reserve_memory(kStride, PROT_NONE);
+  // Cursors of threads that are not recorded stay in it.
+  void* discard =
+      discard_ != 0 ? reinterpret_cast<void*>(discard_) : reserve_memory(kStride, PROT_NONE, Keep::kProcess);
   if (buffers == nullptr || slots == nullptr || firsts == nullptr || discard == nullptr) return false;
   if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
   buffers_ = reinterpret_cast<uint64_t>(buffers);
@@ -143,7 +145,7 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
 }
 
 void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
-  if (!enabled() || row->id == 0) return;
+  if (!enabled() || row->id == 0 || held_.load(std::memory_order_relaxed)) return;
   const VmLayout& layout = *path_->layout;
   const bool library = !layout.in_code_cache(row->pc);
   // Shenandoah copies objects on the program's threads, and only the caller tells (vm_caller).

@@ -25,6 +25,8 @@ class ProbedAccess {
   // Before recording. False: no memory. Without it no site is probed.
   bool create(AccessPath* path, ObjectStarts* starts);
   bool enabled() const { return discard_ != 0 && !ended_.load(std::memory_order_relaxed); }
+  // No site is probed while held: a late start, until every thread has its buffer.
+  void hold(bool held) { held_.store(held, std::memory_order_relaxed); }
   // The recording is over and every thread has settled: the next one has no probes unless it
   // creates this anew.
   void end() { ended_.store(true, std::memory_order_relaxed); }
@@ -78,7 +80,7 @@ class ProbedAccess {
   CountSlot* slots_ = nullptr;
   AccessRecord* firsts_ = nullptr;
   uint64_t discard_ = 0;
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> ended_{false}, held_{false};
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
   bool whole_heap_ = true;     // every committed page is closed
 };

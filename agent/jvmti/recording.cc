@@ -13,7 +13,6 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <utility>
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
@@ -113,14 +112,54 @@ std::string Recording::check(const Options& options) {
   return "";
 }
 
+std::string Recording::look_at_vm() {
+  std::string problem = vm_.load();
+  if (problem.empty()) problem = probe_layout(&layout_, vm_);
+  if (problem.empty()) problem = check_flags();
+  if (!problem.empty()) return problem;
+  max_heap_bytes_ = max_heap_size(vm_);
+  return max_heap_bytes_ == 0 ? "the JVM has no flag MaxHeapSize" : "";
+}
+
+std::string Recording::take_capabilities() {
+  jvmtiCapabilities wanted;
+  memset(&wanted, 0, sizeof(wanted));
+  wanted.can_generate_garbage_collection_events = 1;
+  wanted.can_generate_compiled_method_load_events = 1;
+  wanted.can_tag_objects = late_ || options_.mode == Mode::kPages ? 1 : 0;  // for a heap walk
+  if (!late_ && wants_probes()) want_virtual_mounts(layout_.jdk_major, &wanted);
+  return jvmti_->AddCapabilities(&wanted) == JVMTI_ERROR_NONE ? "" : "the JVM refuses the capabilities we need";
+}
+
+// For probes, before our own tables take the place and before the VM reserves anything.
+void Recording::reserve_rooms() {
+  if (!wants_probes()) return;
+  want_code_cache_room();
+  reserve_library_room(reinterpret_cast<uint64_t>(jvmti_->functions->GetTime));
+}
+
+std::string Recording::prepare_later(jvmtiEnv* jvmti, const Options& options) {
+  options_ = options;
+  jvmti_ = jvmti;
+  std::string problem = check(options);
+  if (problem.empty()) problem = look_at_vm();
+  if (problem.empty()) problem = choose_twin();
+  if (problem.empty()) problem = take_capabilities();
+  if (!problem.empty()) return problem;
+  reserve_rooms();
+  // Otherwise compiled code would have less debug information.
+  jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_COMPILED_METHOD_LOAD, nullptr);
+  HeapMappingsLock lock;
+  g_gate.end();
+  return install_heap_mappings(max_heap_bytes_, twin_use_);
+}
+
 std::string Recording::take_steps() {
   for (const std::string& item : options_.classes) {
     std::string problem = patterns_.add(item);
     if (!problem.empty()) return "option 'classes': `" + item + "`: " + problem;
   }
-  std::string problem = vm_.load();
-  if (problem.empty()) problem = probe_layout(&layout_, vm_);
-  if (problem.empty()) problem = check_flags();
+  std::string problem = look_at_vm();
   if (!problem.empty()) return problem;
   bool generation = options_.heap == HeapScope::kOld || options_.heap == HeapScope::kYoung;
   if (generation && (layout_.collector == Collector::kShenandoah || layout_.collector == Collector::kEpsilon)) {
@@ -135,28 +174,15 @@ std::string Recording::take_steps() {
   if (problem.empty()) problem = choose_twin();
   if (!problem.empty()) return problem;
   thread_globs_.assign(options_.threads.begin(), options_.threads.end());
-  // Before our own tables take the place.
-  if (options_.probes && !late_ && twin_use_ != TwinUse::kOff) {
-    library_room_ = reserve_library_room(reinterpret_cast<uint64_t>(jvmti_->functions->GetTime));
-  }
+  if (!late_) reserve_rooms();
   if (!classes_.create(&patterns_, &layout_) || !methods_.create(&classes_, &layout_) ||
       !code_.create(&methods_, &layout_) || !sites_.create() || !instructions_.create() || !threads_.create() ||
       !virtual_threads_.create(&layout_, &threads_, thread_globs_.data(), thread_globs_.size()) ||
       !collections_.create(1u << 20)) {
     return "the address space for the tables could not be reserved (ulimit -v?)";
   }
-  max_heap_bytes_ = max_heap_size(vm_);
-  if (max_heap_bytes_ == 0) return "the JVM has no flag MaxHeapSize";
-  jvmtiCapabilities wanted;
-  memset(&wanted, 0, sizeof(wanted));
-  wanted.can_generate_garbage_collection_events = 1;
-  wanted.can_generate_compiled_method_load_events = 1;
-  wanted.can_tag_objects = late_ || options_.mode == Mode::kPages ? 1 : 0;  // for a heap walk
-  if (options_.probes && !late_ && twin_use_ != TwinUse::kOff) {
-    want_code_cache_room();
-    want_virtual_mounts(layout_.jdk_major, &wanted);
-  }
-  if (jvmti_->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) return "the JVM refuses the capabilities we need";
+  problem = take_capabilities();
+  if (!problem.empty()) return problem;
   problem = late_ ? install_late_heap_mappings() : install_heap_mappings(max_heap_bytes_, twin_use_);
   if (!problem.empty()) return problem;
   // Last: with overwrite=on it takes an older recording away.
@@ -385,6 +411,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
     g_gate.close_all();
   }
   adopt_existing_threads(jni, current);
+  g_probed.hold(false);
   scope.leave(false);
   // Its ThreadStart comes a while after VMInit. (Not of the control thread.)
   thread_started(jni, current);
@@ -394,9 +421,12 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
 // Without room for them the recording goes on by traps; so it does without a twin view,
 // where probes would have nothing to work on.
 void Recording::start_probes() {
-  RoomAround room = take_code_cache_room(layout_.code_low);
-  if (!g_twin.created()) release_library_room(std::exchange(library_room_, {}));
-  if (!options_.probes || late_ || !g_twin.created()) return;
+  const RoomAround room = take_code_cache_room(layout_.code_low);
+  if (!g_twin.created()) release_library_room();
+  if (!options_.probes || !g_twin.created()) return;
+  // Attached: what is round the code cache was taken by others before us.
+  if (late_ && room.low_begin == room.low_end && room.high_begin == room.high_end) return;
+  g_probed.hold(late_);
   if (layout_.jdk_major >= 21 && !watch_virtual_mounts(jvmti_)) {
     raw_log(LogLevel::kWarn, "this JVM does not say when virtual threads mount: no probes, every access traps");
     return;
@@ -408,9 +438,11 @@ void Recording::start_probes() {
     raw_log(LogLevel::kWarn, "no room for probes round the code cache (ulimit -v?): every access traps");
     return;
   }
-  const RoomAround library = library_room_;
+  const RoomAround library = library_room();
+  // Attached: none was reserved.
+  if (late_ && library.low_begin == library.low_end && library.high_begin == library.high_end) return;
   if (!CodePatch::can_write_text()) {
-    release_library_room(std::exchange(library_room_, {}));
+    release_library_room();
     raw_log(LogLevel::kWarn,
             "the text of libraries cannot be patched (/proc/self/mem or membarrier refused): accesses of the VM and of "
             "libraries trap");

@@ -33,6 +33,10 @@ class Recording {
   // nothing of ours is left behind.
   std::string prepare(jvmtiEnv* jvmti, const Options& options);
 
+  // Agent_OnLoad with start=manual: the heap is born shared and the code cache gets its room,
+  // so that recordings started later have what one of the start has. Same result.
+  std::string prepare_later(jvmtiEnv* jvmti, const Options& options);
+
   // In a JVM that runs: all of it, until the heap is closed. Empty string, or why not; then
   // the JVM runs on untraced, and another Recording may try.
   std::string start_late(jvmtiEnv* jvmti, JNIEnv* jni, jthread current, const Options& options);
@@ -71,6 +75,10 @@ class Recording {
 
  private:
   std::string take_steps();
+  std::string look_at_vm();
+  std::string take_capabilities();
+  bool wants_probes() const { return options_.probes && twin_use_ != TwinUse::kOff; }
+  void reserve_rooms();
   void start_probes();
   std::string start_pages();
   void stop_pages();
@@ -103,7 +111,6 @@ class Recording {
   jvmtiEnv* jvmti_ = nullptr;
   VmStructs vm_;
   VmLayout layout_;
-  RoomAround library_room_;
   ClassPatterns patterns_;
   ClassTable classes_;
   MethodTable methods_;

@@ -19,6 +19,7 @@
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
+#include "agent/base/reserve.h"
 #include "agent/base/wake.h"
 #include "agent/fault/probed_access.h"
 #include "agent/fault/settle.h"
@@ -207,6 +208,7 @@ void Recording::release() {
   g_probed.end();
   g_gate.release();
   instructions_.destroy();
+  if (writer_.discard()) recycle_reservations();
   g_recording.store(RecordingState::kOff, std::memory_order_release);
   last_words_ = std::string("the last one ") + (failed ? "failed" : "ended at " + utc(time(nullptr))) + ": " +
                 database_ + "\n";

@@ -57,7 +57,7 @@ std::string Session::load(JavaVM* vm, const Options& options) {
     raw_log(LogLevel::kWarn, "%s; the classaccess command will not work", problem.c_str());
   }
   if (options.manual) {
-    problem = Recording::check(options);
+    problem = (new Recording)->prepare_later(jvmti_, options);
     if (problem.empty()) {
       loaded_ = true;
       jvmti_->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_VM_INIT, nullptr);

@@ -14,6 +14,8 @@ constexpr uint64_t kSmallWindow = 1 << 21;
 bool CodeRoom::create(uint64_t low_begin, uint64_t low_end, uint64_t high_begin, uint64_t high_end) {
   uint64_t low_bytes = low_end - low_begin, high_bytes = high_end - high_begin, total = low_bytes + high_bytes;
   if (total == 0) return false;
+  if (write_ != nullptr) munmap(write_, low_.bytes + high_.bytes);
+  write_ = nullptr;
   // Shared memory without a file (a memfd counts against RLIMIT_FSIZE), mapped a second time
   // where it runs: mremap of length 0 duplicates a shared mapping.
   void* write = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -22,7 +22,8 @@ struct JumpShape {
 
 class CodeRoom {
  public:
-  // The two sides, in pages; a side may be empty. False: no memory.
+  // The two sides, in pages; a side may be empty. False: no memory. Again for another
+  // recording, when no thread is inside: what was written is gone.
   bool create(uint64_t low_begin, uint64_t low_end, uint64_t high_begin, uint64_t high_end);
   bool created() const { return write_ != nullptr; }
 

@@ -9,7 +9,7 @@ ArmedPages g_committed;
 
 bool ArmedPages::create(uint64_t low, uint64_t high) {
   uint64_t words = ((high - low) / kPageBytes + 63) / 64 + 1;
-  bits_ = reserve_array<std::atomic<uint64_t>>(words);
+  bits_ = reserve_array<std::atomic<uint64_t>>(words, Keep::kProcess);
   if (bits_ == nullptr) return false;
   low_ = low;
   high_ = high;

@@ -35,7 +35,7 @@ uint64_t reserve_with_room(size_t bytes) {
 }
 
 RoomAround take_code_cache_room(uint64_t code) {
-  RoomAround taken;
+  static RoomAround taken;
   g_wanted = false;
   for (int i = 0; i < g_room_count; ++i) {
     const Room& room = g_rooms[i];

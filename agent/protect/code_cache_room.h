@@ -25,7 +25,7 @@ void want_code_cache_room();
 uint64_t reserve_with_room(size_t bytes);
 
 // The room round the reservation that holds `code`; empty if there is none. Gives all
-// other rooms back.
+// other rooms back. Each later call (another recording) gives the same.
 RoomAround take_code_cache_room(uint64_t code);
 
 }  // namespace classaccess

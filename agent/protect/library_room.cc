@@ -19,6 +19,7 @@ constexpr uint64_t kUserEnd = 1ull << 47;
 // the stack grows.
 constexpr uint64_t kMargin = 64 << 20;
 uint64_t g_stack_bytes;
+RoomAround g_room;
 
 struct Gap {
   uint64_t low = 0, high = 0;
@@ -100,27 +101,29 @@ void reserve(Gap gap, uint64_t* begin, uint64_t* end) {
 
 }  // namespace
 
-RoomAround reserve_library_room(uint64_t text) {
-  RoomAround room;
+void reserve_library_room(uint64_t text) {
   rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return room;
+  if (g_room.low_end != g_room.low_begin || g_room.high_end != g_room.high_begin) return;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return;
   rlimit stack;
   g_stack_bytes = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur != RLIM_INFINITY ? stack.rlim_cur : 0;
   Finder finder(text);
-  if (!for_each_mapping([&](uint64_t low, uint64_t high) { finder.mapping(low, high); })) return room;
+  if (!for_each_mapping([&](uint64_t low, uint64_t high) { finder.mapping(low, high); })) return;
   const Gaps& gaps = finder.end();
-  reserve(gaps.below, &room.low_begin, &room.low_end);
-  reserve(gaps.above, &room.high_begin, &room.high_end);
-  return room;
+  reserve(gaps.below, &g_room.low_begin, &g_room.low_end);
+  reserve(gaps.above, &g_room.high_begin, &g_room.high_end);
 }
 
-void release_library_room(const RoomAround& room) {
-  if (room.low_end != room.low_begin) {
-    munmap(reinterpret_cast<void*>(room.low_begin), room.low_end - room.low_begin);
+RoomAround library_room() { return g_room; }
+
+void release_library_room() {
+  if (g_room.low_end != g_room.low_begin) {
+    munmap(reinterpret_cast<void*>(g_room.low_begin), g_room.low_end - g_room.low_begin);
   }
-  if (room.high_end != room.high_begin) {
-    munmap(reinterpret_cast<void*>(room.high_begin), room.high_end - room.high_begin);
+  if (g_room.high_end != g_room.high_begin) {
+    munmap(reinterpret_cast<void*>(g_room.high_begin), g_room.high_end - g_room.high_begin);
   }
+  g_room = {};
 }
 
 }  // namespace classaccess

@@ -177,6 +177,12 @@ void Writer::stop() {
   impl_->started = false;
 }
 
+bool Writer::discard() {
+  if (impl_ == nullptr || impl_->started) return false;
+  impl_.reset();
+  return true;
+}
+
 bool Writer::flush(int milliseconds) {
   if (impl_ == nullptr || !impl_->started || impl_->pid != getpid()) return false;
   uint32_t before = impl_->flushed.load(std::memory_order_acquire);

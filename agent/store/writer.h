@@ -93,6 +93,9 @@ class Writer {
   // What lives on the pages now, for the next commit. Any thread, not a signal handler.
   void put_page_contents(PageContents contents);
 
+  // After stop: gives its memory back. False: its thread still runs, and uses the sources.
+  bool discard();
+
   // Removes the file of a recording that never started (start of the JVM failed).
   void abandon();
 

@@ -95,6 +95,30 @@ TEST_P(Control, RecordingsAreExactAndLeaveNothing) {
 INSTANTIATE_TEST_SUITE_P(Modes, Control, ::testing::ValuesIn(control_modes()),
                          [](const auto& param) { return param.param.name(); });
 
+class ControlH2 : public ControlFixture {};
+
+// H2 at work in four threads: what it answers stays right, what is recorded is exact from the
+// start's return on.
+TEST_F(ControlH2, AttachIsExactAndHarmless) {
+  const std::string jar = "/usr/share/java/h2.jar";
+  if (!file_exists(jar)) GTEST_SKIP() << jar << " is not there: apt-get install libh2-java";
+  JavaRun run{oldest_jdk(), {"-Xmx256m"}, std::nullopt, {"Rounds", "4", folder(), "sql"}, harness_classes() + ":" + jar,
+              300};
+  ASSERT_NO_FATAL_FAILURE(start_program(run));
+  sleep_seconds(1);
+  expect_command(0, {"attach", pid(), "--out", path("a.db"), "--events", "1000"});
+  round(1);
+  expect_command(0, {"detach", pid()});
+  expect_round("a.db", 1, 4);
+  expect_nothing_left();
+  round(2);
+  ProcessResult result = finish_program();
+  expect_done(result);
+  EXPECT_EQ(check_value(result.out, "wrong"), 0);
+  Database db(path("a.db"), true);
+  EXPECT_GT(db.integer("SELECT count(*) FROM class WHERE name LIKE 'org.h2.%'"), 50);
+}
+
 class ControlOrder : public ControlFixture {};
 
 // Commands in the wrong order are refused, say why, and change nothing.
@@ -224,6 +248,36 @@ TEST_F(ControlOrder, ForeignControlFileIsDetected) {
   said = expect_command(1, {"status", std::to_string(getpid())});
   EXPECT_NE(said.find("control file of another process"), std::string::npos) << said;
   close(fd);
+}
+
+// The -agentpath way to the same: nothing is recorded before `start`.
+TEST_F(ControlOrder, StartManualWaitsForStart) {
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
+    for (const char* file : {"go1", "go2", "go3", "end", "stdout"}) std::remove(path(file).c_str());
+    JavaRun run{jdk, {"-XX:+UseG1GC", "-Xmx128m"}, "start=manual,classes=Rounds$*,events=100,out=" + path("x.db"),
+                {"Rounds", "8", folder()}, "", 120};
+    ASSERT_NO_FATAL_FAILURE(start_program(run));
+    round(1);
+    EXPECT_FALSE(file_exists(path("x.db")));
+    expect_command(0, {"start", pid()});  // with the options of -agentpath
+    round(2);
+    expect_command(0, {"stop", pid()});
+    expect_round("x.db", 2, 8);
+    expect_nothing_left();
+    {
+      Database db(path("x.db"), true);
+      EXPECT_GT(db.diagnostic("probes_laid"), 0);
+      EXPECT_EQ(db.diagnostic("unresolved"), 0);
+    }
+    expect_command(0, {"start", pid(), "--out", path("y.db"), "--classes", "Rounds$*"});
+    round(3);
+    ProcessResult result = finish_program();
+    expect_done(result);
+    EXPECT_EQ(check_value(result.out, "wrong"), 0);
+    expect_round("y.db", 3, 8);
+    for (const char* file : {"x.db", "y.db"}) std::remove(path(file).c_str());
+    if (HasFailure()) return;
+  }
 }
 
 // Detach while threads are inside traps, again and again: 10 rounds, 100 in a full run.

@@ -1,7 +1,7 @@
 // Runs a command in which some system calls are refused, as in a container with a strict
 // seccomp profile.
 //   refuse_syscalls NAME[,NAME...] COMMAND [ARGUMENT...]
-// NAME: memfd_create (EPERM), pkey_alloc (ENOSYS), pkey_alloc:EPERM.
+// NAME: memfd_create (EPERM), ptrace (EPERM), pkey_alloc (ENOSYS), pkey_alloc:EPERM.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
   for (char* name = strtok(argv[1], ","); name != nullptr; name = strtok(nullptr, ",")) {
     if (strcmp(name, "memfd_create") == 0) {
       refuse(&filter, SYS_memfd_create, EPERM);
+    } else if (strcmp(name, "ptrace") == 0) {
+      refuse(&filter, SYS_ptrace, EPERM);
     } else if (strcmp(name, "pkey_alloc") == 0) {
       refuse(&filter, SYS_pkey_alloc, ENOSYS);
     } else if (strcmp(name, "pkey_alloc:EPERM") == 0) {
