@@ -54,7 +54,7 @@ public final class Rounds extends Thread {
     private void openDatabase() throws SQLException {
         database = DriverManager.getConnection("jdbc:h2:mem:");
         try (Statement statement = database.createStatement()) {
-            statement.execute("create table t(id int primary key, name varchar(40), value int)");
+            statement.execute("create table t(id int primary key, name varchar(40), amount int)");
         }
         insert = database.prepareStatement("insert into t values(?, ?, ?)");
     }
@@ -73,7 +73,7 @@ public final class Rounds extends Thread {
             return;
         }
         try (Statement statement = database.createStatement()) {
-            try (ResultSet found = statement.executeQuery("select count(*), sum(value) from t where id < 100000")) {
+            try (ResultSet found = statement.executeQuery("select count(*), sum(amount) from t where id < 100000")) {
                 found.next();
                 if (found.getInt(1) != rows || found.getInt(2) != rows * 2) {
                     wrong++;

@@ -82,6 +82,12 @@ void renew() {
 // that another library has put in front of ours.
 std::atomic<bool> g_stopped{false};
 
+__thread bool t_adopting __attribute__((tls_model("initial-exec")));
+struct AdoptingScope {
+  AdoptingScope() { t_adopting = true; }
+  ~AdoptingScope() { t_adopting = false; }
+};
+
 // Nesting of our handlers on this thread. Left before another's is called: that one need not
 // come back.
 __thread uint32_t t_inside __attribute__((tls_model("initial-exec")));
@@ -363,8 +369,10 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
   if (slot != nullptr) {
     slot->store(settle_here(uc) ? Settled::kYes : Settled::kNotYet, std::memory_order_release);
   } else if (info->si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info->si_value.sival_ptr) == kArmRequest) {
+    // It may have interrupted our own handler, which adopts the thread by itself: the frame is not
+    // the program's then.
     ThreadState* thread = FaultHandler::adopt_this_thread(true);
-    if (thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
+    if (t_inside == 1 && thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
       g_gate.stop_in_frame(uc);
     }
   } else if (info->si_code == SI_KERNEL &&
@@ -482,6 +490,8 @@ void FaultHandler::forget_threads() { g_generation.fetch_add(1, std::memory_orde
 ThreadState* FaultHandler::adopt_this_thread(bool announced) {
   renew();
   if (t_state != nullptr) return t_state;
+  if (t_adopting) return nullptr;  // an arm request has interrupted it
+  AdoptingScope adopting;
   int32_t tid = current_tid();
   uint64_t java_thread = find_java_thread(*g_access->layout, tid);
   if (java_thread == 0) return nullptr;

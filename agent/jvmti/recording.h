@@ -55,7 +55,8 @@ class Recording {
   std::string status() const;
   // When and why it ended.
   const std::string& last_words() const { return last_words_; }
-  // All that was recorded before the call is committed. Empty string or the reason.
+  // All that was recorded before the call is committed. Empty string or the reason. On a
+  // thread attached to the VM.
   std::string snapshot();
 
   // The JVM's start failed or the process exits before VMInit: removes the database.

@@ -110,8 +110,9 @@ std::string Recording::snapshot() {
     return "the recording has failed; what was committed is readable in '" + database_ + "'";
   }
   // The last record of a probe is believed only where the thread has gone on.
-  if (g_probed.enabled()) {
-    run_at_safepoint(jvmti_, [](void*) { g_probed.drain_all(true, true); }, nullptr);
+  if (g_probed.enabled() &&
+      !run_at_safepoint(jvmti_, [](void*) { g_probed.drain_all(true, true); }, nullptr)) {
+    return "the JVM offers no safepoint now";
   }
   constexpr int kMilliseconds = 30000;
   if (writer_.flush(kMilliseconds)) return "";

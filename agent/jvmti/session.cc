@@ -146,6 +146,8 @@ ControlAnswer Session::status() const {
 
 ControlAnswer Session::snapshot() {
   if (active().empty()) return {false, "no recording is active"};
+  AttachedToVm attached(vm_);
+  if (attached.jni() == nullptr) return {false, "the JVM refuses the control thread"};
   std::string problem = recording()->snapshot();
   return problem.empty() ? ControlAnswer{true, "written to " + recording()->database() + "\n"}
                          : ControlAnswer{false, problem};
