@@ -2,7 +2,9 @@
 
 #include <signal.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -102,7 +104,46 @@ Leftovers ControlFixture::leftovers() const {
   return left;
 }
 
+int ControlFixture::jumps_to_probes() const {
+  struct Range {
+    uint64_t low, high;
+  };
+  std::vector<Range> rooms, code;
+  std::ifstream maps("/proc/" + pid() + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    Range range{};
+    char rights[5] = "";
+    if (sscanf(line.c_str(), "%lx-%lx %4s", &range.low, &range.high, rights) != 3) continue;
+    if (std::string(rights) == "rwxp") code.push_back(range);
+    if (std::string(rights) == "r-xs" && line.find("/dev/zero") != std::string::npos) rooms.push_back(range);
+  }
+  std::ifstream memory("/proc/" + pid() + "/mem", std::ios::binary);
+  int found = 0;
+  for (const Range& range : code) {
+    std::string bytes(range.high - range.low, '\0');
+    memory.clear();
+    memory.seekg(static_cast<std::streamoff>(range.low));
+    memory.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    for (size_t i = 0; i + 5 <= bytes.size(); ++i) {
+      int32_t displacement;
+      std::memcpy(&displacement, bytes.data() + i + 1, 4);
+      uint64_t target = range.low + i + 5 + static_cast<uint64_t>(int64_t{displacement});
+      if (static_cast<uint8_t>(bytes[i]) != 0xe9) continue;
+      for (const Range& room : rooms) {
+        unsigned char start[3] = {};
+        if (target < room.low || target + 3 > room.high) continue;
+        memory.clear();
+        memory.seekg(static_cast<std::streamoff>(target));
+        memory.read(reinterpret_cast<char*>(start), 3);
+        if (start[0] == 0x64 && (start[1] & 0xf0) == 0x40 && start[2] == 0x89) ++found;
+      }
+    }
+  }
+  return found;
+}
+
 void ControlFixture::expect_nothing_left() const {
+  EXPECT_EQ(jumps_to_probes(), 0);
   Leftovers left = leftovers();
   EXPECT_EQ(left.keys, 0);
   EXPECT_FALSE(left.writer_thread);

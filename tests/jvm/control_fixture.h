@@ -38,6 +38,9 @@ class ControlFixture : public JavaTest {
   // The recording has exactly this round, of all threads.
   void expect_round(const std::string& name, int number, int threads, const std::string& status = "complete");
   Leftovers leftovers() const;
+  // Jumps in the code cache that lead to the start of a probe. (A probe begins with a store to
+  // thread-local storage: 64 REX 89.)
+  int jumps_to_probes() const;
   // No key, no handler of ours, no writer.
   void expect_nothing_left() const;
 

@@ -261,6 +261,7 @@ TEST_F(ControlOrder, StartManualWaitsForStart) {
     EXPECT_FALSE(file_exists(path("x.db")));
     expect_command(0, {"start", pid()});  // with the options of -agentpath
     round(2);
+    EXPECT_GT(jumps_to_probes(), 20);
     expect_command(0, {"stop", pid()});
     expect_round("x.db", 2, 8);
     expect_nothing_left();
@@ -300,6 +301,7 @@ TEST_F(ControlOrder, RoundsOfAttachAndDetach) {
     std::filesystem::remove(path(db));
     if (HasFailure()) break;
   }
+  EXPECT_LT((last - first) / rounds, 8 << 10);  // the tables' memory is given back
   std::cout << "private memory after round 2: " << first << " kB, at the end: " << last << " kB\n";
   ProcessResult result = finish_program();
   expect_done(result);
