@@ -250,6 +250,23 @@ TEST_F(ControlOrder, ForeignControlFileIsDetected) {
   close(fd);
 }
 
+// Another user's process: the kernel refuses, the command says what to do.
+TEST_F(ControlOrder, AnotherUserIsRefused) {
+  if (geteuid() != 0 || !file_exists("/usr/bin/setpriv")) GTEST_SKIP() << "needs root and setpriv to become another user";
+  JavaRun run{newest_jdk(), {"-XX:+UseSerialGC", "-Xmx64m"}, std::nullopt, {"Rounds", "1", folder()}, "", 120};
+  ASSERT_NO_FATAL_FAILURE(start_program(run));
+  for (const char* command : {"status", "stop", "attach"}) {
+    ProcessSpec spec = command_spec({command, pid()});
+    spec.command.insert(spec.command.begin(), {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
+    ProcessResult result = this->run(spec);
+    if (result.status == 127) GTEST_SKIP() << "another user may not run " << classaccess_command();
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_NE(result.err.find("run the command as the user that it belongs to"), std::string::npos) << result.err;
+  }
+  EXPECT_FALSE(leftovers().agent_thread);
+  expect_done(finish_program());
+}
+
 // The -agentpath way to the same: nothing is recorded before `start`.
 TEST_F(ControlOrder, StartManualWaitsForStart) {
   for (const Jdk& jdk : oldest_and_newest_jdk()) {
