@@ -136,8 +136,8 @@ std::string Injector::inject() {
       !tracee_.write(at + kLoadingDataOffset, &data, sizeof(data))) {
     return std::string("the program's memory cannot be written: ") + strerror(errno);
   }
-  long error = tracee_.system_call(entry_, SYS_mprotect, block, static_cast<long>(kLoadingDataOffset),
-                                   PROT_READ | PROT_EXEC);
+  long error =
+      tracee_.system_call(entry_, SYS_mprotect, block, static_cast<long>(kLoadingDataOffset), PROT_READ | PROT_EXEC);
   if (error != 0) return std::string("the loading code may not be executed: ") + strerror(static_cast<int>(-error));
   user_regs_struct regs;
   if (!tracee_.registers(&regs)) return "the program has ended";

@@ -38,9 +38,9 @@ class Injector {
   int control_fd_;
   ControlBlock* block_;
   std::string library_;
-  uint64_t entry_ = 0;         // where the breakpoint is; 0: none
-  uint8_t entry_byte_ = 0;     // what it replaces
-  uint64_t loading_ = 0;       // the block in the program; 0: not injected
+  uint64_t entry_ = 0;      // where the breakpoint is; 0: none
+  uint8_t entry_byte_ = 0;  // what it replaces
+  uint64_t loading_ = 0;    // the block in the program; 0: not injected
   bool executed_ = false;
 };
 

@@ -85,8 +85,6 @@ extern "C" const char classaccess_loading_code[];
 extern "C" const char classaccess_loading_code_end[];
 
 const void* loading_code() { return classaccess_loading_code; }
-uint64_t loading_code_bytes() {
-  return static_cast<uint64_t>(classaccess_loading_code_end - classaccess_loading_code);
-}
+uint64_t loading_code_bytes() { return static_cast<uint64_t>(classaccess_loading_code_end - classaccess_loading_code); }
 
 }  // namespace classaccess

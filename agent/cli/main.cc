@@ -176,9 +176,8 @@ int run_command(int argc, char** argv) {
   add_options(command, &arguments);
   command->footer("Without options: those of the recording before.");
 
-  command = add("stop", "ends the recording; its database is complete", [&] {
-    return simple(arguments, ControlCommand::kStop);
-  });
+  command = add("stop", "ends the recording; its database is complete",
+                [&] { return simple(arguments, ControlCommand::kStop); });
   add_pid(command, &arguments);
 
   command = add("status", "says what is being recorded", [&] { return simple(arguments, ControlCommand::kStatus); });

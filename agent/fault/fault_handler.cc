@@ -335,6 +335,7 @@ bool settle_here(ucontext_t* uc) {
   // As a thread is that never had to do with us: the next recording finds it so.
   if (t_state != nullptr) g_gate.stop_in_frame(uc);
   if (g_probed.enabled()) ProbedAccess::forget_this_thread();
+  watch_this_thread(0, 0);
   kernel_mask(uc) |= t_hidden_mask;
   t_hidden_mask = 0;
   return true;
@@ -372,7 +373,8 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
     // It may have interrupted our own handler, which adopts the thread by itself: the frame is not
     // the program's then.
     ThreadState* thread = FaultHandler::adopt_this_thread(true);
-    if (t_inside == 1 && thread != nullptr && recording() && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
+    if (t_inside == 1 && thread != nullptr && recording() &&
+        thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
       g_gate.stop_in_frame(uc);
     }
   } else if (info->si_code == SI_KERNEL &&

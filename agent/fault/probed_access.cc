@@ -166,7 +166,7 @@ void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   request.pc = row->pc;
   request.instruction = &row->instruction;
   request.owner = row;
-  request.kind = library                              ? ProbeKind::kLibrary
+  request.kind = library                          ? ProbeKind::kLibrary
                  : layout.in_interpreter(row->pc) ? ProbeKind::kInterpreted
                                                   : ProbeKind::kCompiled;
   if (request.kind != ProbeKind::kInterpreted) request.site_id = path_->site_of(row, cpu);

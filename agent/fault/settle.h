@@ -15,9 +15,9 @@ namespace classaccess {
 
 enum class Settled : uint32_t {
   kUnasked = 0,
-  kAsked,  // no answer yet
-  kYes,    // it has left for good
-  kNotYet, // ask again
+  kAsked,   // no answer yet
+  kYes,     // it has left for good
+  kNotYet,  // ask again
 };
 
 constexpr uint32_t kSettleSlots = 4096;

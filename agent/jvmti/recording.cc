@@ -305,10 +305,6 @@ std::string Recording::check_heap() {
     return "the heap is not mapped the way this build understands";
   }
   layout_.twin_distance = g_twin.distance();
-  // In front of it lies the closed page where null leads as a compressed oop with a base.
-  int error = g_twin.close_image(heap.low, layout_.heap_low);
-  if (error == 0) error = g_twin.close_image(layout_.heap_high, heap.high);
-  if (error != 0) return std::string("the space round the heap's second view cannot be closed: ") + strerror(error);
   if (twin_use_ == TwinUse::kWherePossible && !g_twin.created()) {
     raw_log(LogLevel::kWarn, "no second view of the heap: no room for it (ulimit -v?); using twin=off");
   }
@@ -427,6 +423,15 @@ void Recording::start_probes() {
   // Attached: what is round the code cache was taken by others before us.
   if (late_ && room.low_begin == room.low_end && room.high_begin == room.high_end) return;
   g_probed.hold(late_);
+  // In front of it lies the closed page where null leads as a compressed oop with a base.
+  const HeapMappingState heap = heap_mapping_state();
+  int error = g_twin.close_image(heap.low, layout_.heap_low);
+  if (error == 0) error = g_twin.close_image(layout_.heap_high, heap.high);
+  if (error != 0) {
+    raw_log(LogLevel::kWarn, "the space round the heap's second view cannot be closed: %s; every access traps",
+            strerror(error));
+    return;
+  }
   if (layout_.jdk_major >= 21 && !watch_virtual_mounts(jvmti_)) {
     raw_log(LogLevel::kWarn, "this JVM does not say when virtual threads mount: no probes, every access traps");
     return;
@@ -491,9 +496,10 @@ void Recording::undo_begin() {
   restore_jni_critical(jvmti_);
   remove_library_hooks();
   g_probes.close(true);  // while their faults are still answered
-  FaultHandler::stop();
   if (options_.mode == Mode::kPages) stop_pages();
   abandon_heap();
+  FaultHandler::stop();
+  g_probed.end();
   writer_.abandon();
 }
 

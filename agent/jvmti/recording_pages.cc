@@ -67,6 +67,10 @@ std::string Recording::start_pages() {
 
 void Recording::stop_pages() {
   g_open_pages.stop();
+  {
+    HeapMappingsLock lock;
+    g_on_uncommit = nullptr;
+  }
   if (g_create_thread != nullptr && layout_.libjvm_text_low != 0) {
     patch_got(layout_.libjvm_text_low, "pthread_create", reinterpret_cast<void*>(g_create_thread), nullptr);
   }

@@ -27,6 +27,8 @@
 #include "agent/jvmti/library_hooks.h"
 #include "agent/jvmti/recording.h"
 #include "agent/jvmti/virtual_mounts.h"
+#include "agent/pages/open_pages.h"
+#include "agent/probe/probe_sites.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_gate.h"
 #include "agent/protect/heap_mappings.h"
@@ -110,10 +112,11 @@ std::string Recording::snapshot() {
     return "the recording has failed; what was committed is readable in '" + database_ + "'";
   }
   // The last record of a probe is believed only where the thread has gone on.
-  if (g_probed.enabled() &&
-      !run_at_safepoint(jvmti_, [](void*) { g_probed.drain_all(true, true); }, nullptr)) {
+  if (g_probed.enabled() && !run_at_safepoint(
+                                jvmti_, [](void*) { g_probed.drain_all(true, true); }, nullptr)) {
     return "the JVM offers no safepoint now";
   }
+  name_pages();
   constexpr int kMilliseconds = 30000;
   if (writer_.flush(kMilliseconds)) return "";
   return "the database was not written within " + std::to_string(kMilliseconds / 1000) + " s: '" + database_ + "'";
@@ -123,9 +126,11 @@ void Recording::close_at_safepoint() {
   g_probed.drain_all(true, true);
   RecordingState on = RecordingState::kOn;
   g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel);
-  if (uint32_t left = g_probes.enabled() ? g_probes.take_back_all() : 0) {
+  g_probes.close(true);
+  if (uint32_t left = g_probes.left_behind.load(std::memory_order_relaxed)) {
     raw_log(LogLevel::kWarn, "%u instructions keep their probes: the code could not be restored", left);
   }
+  g_open_pages.stop();
   HeapMappingsLock lock;
   g_gate.end();
 }
@@ -194,14 +199,17 @@ void Recording::stop() {
 void Recording::release() {
   bool failed = g_recording.load(std::memory_order_relaxed) == RecordingState::kClosed;
   g_probed.drain_all(true, true);
+  name_pages();
   writer_.stop();
+  if (options_.mode == Mode::kPages) stop_pages();
   enable_events(false);
   ignore_virtual_mounts(jvmti_);
   begun_ = false;
   remove_library_hooks();
   if (!restore_jni_critical(jvmti_)) {
-    raw_log(LogLevel::kWarn, "native code keeps a critical array of the recording that has ended: JNI's functions stay "
-                             "ours until it is released");
+    raw_log(LogLevel::kWarn,
+            "native code keeps a critical array of the recording that has ended: JNI's functions stay "
+            "ours until it is released");
   }
   abandon_heap();
   FaultHandler::stop();
@@ -211,8 +219,8 @@ void Recording::release() {
   instructions_.destroy();
   if (writer_.discard()) recycle_reservations();
   g_recording.store(RecordingState::kOff, std::memory_order_release);
-  last_words_ = std::string("the last one ") + (failed ? "failed" : "ended at " + utc(time(nullptr))) + ": " +
-                database_ + "\n";
+  last_words_ =
+      std::string("the last one ") + (failed ? "failed" : "ended at " + utc(time(nullptr))) + ": " + database_ + "\n";
   report_unmatched_patterns();
 }
 

@@ -1,5 +1,7 @@
 #include "agent/pages/page_trap.h"
 
+#include <atomic>
+
 #include "agent/pages/open_pages.h"
 #include "agent/pages/touched_pages.h"
 #include "agent/protect/protection_key.h"
@@ -10,9 +12,20 @@ namespace {
 constexpr uint32_t kBatch = 32;
 
 __thread PageRights t_rights __attribute__((tls_model("initial-exec")));
+// Recordings so far: rights are of the one whose number the thread has.
+std::atomic<uint32_t> g_round{0};
+__thread uint32_t t_round __attribute__((tls_model("initial-exec")));
+
+void renew() {
+  const uint32_t round = g_round.load(std::memory_order_relaxed);
+  if (t_round == round) return;
+  t_round = round;
+  t_rights = {};
+}
 
 // What this trap may change of the thread's rights.
 void look_at_rights(void* context) {
+  renew();
   if (g_key.page_keys() == 0) return;
   // The agent's own work, or a single step, has closed them all.
   if (g_key.take_dropped()) g_open_pages.drop(&t_rights);
@@ -87,6 +100,7 @@ void touch_run(AccessPath* path, ThreadState* thread, uint64_t address, uint64_t
   uint32_t virtual_id = 0;
   if (!is_wanted(*path, thread, &virtual_id)) return;
   TouchedPages pages(address, bytes, op, g_open_pages.page_bytes());
+  renew();
   t_rights.changeable = false;  // there is no frame to change them in
   take(thread, &pages, t_ns, virtual_id);
 }
@@ -97,10 +111,12 @@ void drop_page_rights() {
   if (g_key.page_keys() == 0) return;
   if (g_key.denied_here()) g_key.deny_here();
   g_key.take_dropped();
+  renew();
   g_open_pages.drop(&t_rights);
 }
 
 void enable_page_trap(AccessPath* access) {
+  g_round.fetch_add(1, std::memory_order_relaxed);
   access->touch_run = touch_run;
   access->perform_pages = perform;
 }

@@ -15,8 +15,8 @@ namespace classaccess {
 
 // Which jump displacements (rel32, little-endian bytes) will do.
 struct JumpShape {
-  uint32_t fixed_mask = 0;   // bytes that are given ...
-  uint32_t fixed = 0;        // ... and what they are
+  uint32_t fixed_mask = 0;      // bytes that are given ...
+  uint32_t fixed = 0;           // ... and what they are
   bool low_byte_small = false;  // 0x10 to 0x5f: leaves the jump before it a usable displacement
 };
 
@@ -68,8 +68,8 @@ class CodeRoom {
 
   Side low_, high_;
   uint8_t* write_ = nullptr;
-  uint16_t* page_used_ = nullptr;        // up to where each page was filled in order
-  uint16_t* block_page_ = nullptr;       // first page of each block that is worth a look
+  uint16_t* page_used_ = nullptr;         // up to where each page was filled in order
+  uint16_t* block_page_ = nullptr;        // first page of each block that is worth a look
   std::atomic<uint32_t>* ids_ = nullptr;  // a granule each; kTaken: of no probe
 };
 

@@ -49,6 +49,8 @@ bool ProbeSites::create(const OopRange& oops) {
   if (table == nullptr) return false;
   CodePatch::init();
   table_ = table;
+  left_behind.store(0, std::memory_order_relaxed);
+  reopen();
   return true;
 }
 

@@ -68,7 +68,7 @@ struct OopRange {
 class ProbeSites {
  public:
   // After room().create (and library_room().create: without it no library is probed). False:
-  // no memory.
+  // no memory. Again for another recording, when no thread is inside a probe.
   bool create(const OopRange& oops);
   CodeRoom& room() { return room_; }
   CodeRoom& library_room() { return library_room_; }

@@ -36,16 +36,16 @@ enum class InjectionStage : uint32_t {
 struct ControlBlock {
   static constexpr uint32_t kTextBytes = 64 << 10;
 
-  char magic[8];        // kControlMagic, written last
-  uint32_t bytes;       // sizeof(ControlBlock) of the writer
-  int32_t owner_pid;    // as the owner sees itself; a forked child inherits the file, not the owner
-  uint64_t owner_start; // starttime of /proc/PID/stat, ticks since boot
+  char magic[8];         // kControlMagic, written last
+  uint32_t bytes;        // sizeof(ControlBlock) of the writer
+  int32_t owner_pid;     // as the owner sees itself; a forked child inherits the file, not the owner
+  uint64_t owner_start;  // starttime of /proc/PID/stat, ticks since boot
   char agent_version[32];
 
   std::atomic<uint32_t> requests;
   std::atomic<uint32_t> answered;
   ControlCommand command;
-  uint32_t status;  // of the answer: 0 success, 1 failure
+  uint32_t status;             // of the answer: 0 success, 1 failure
   char arguments[kTextBytes];  // kStart: an option string; "": those of the recording before
   char answer[kTextBytes];
 

@@ -13,8 +13,8 @@ namespace classaccess {
 
 // What of the agent a process shows to the kernel.
 struct Leftovers {
-  int keys = 0;        // mappings with a protection key
-  int handlers = 0;    // signals with a handler
+  int keys = 0;      // mappings with a protection key
+  int handlers = 0;  // signals with a handler
   bool agent_thread = false;
   bool writer_thread = false;
   bool control_file = false;
@@ -41,7 +41,9 @@ class ControlFixture : public JavaTest {
   // Jumps in the code cache that lead to the start of a probe. (A probe begins with a store to
   // thread-local storage: 64 REX 89.)
   int jumps_to_probes() const;
-  // No key, no handler of ours, no writer.
+  // Bytes of the libraries' code in memory that differ from their files.
+  int64_t changed_library_bytes() const;
+  // No jump, no key, no handler of ours, no writer.
   void expect_nothing_left() const;
 
   std::optional<Process> process_;

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -35,8 +35,8 @@ std::vector<ControlMode> control_modes() {
     bool newest = jdk.home == newest_jdk().home;
     for (Collector c : {Collector::kSerial, Collector::kParallel, Collector::kG1, Collector::kShenandoah}) {
       for (bool loaded : {false, true}) {
-        bool ci = c == Collector::kG1 || (c == Collector::kShenandoah ? newest && !loaded
-                                                                      : newest == (c == Collector::kSerial) && loaded);
+        bool ci = c == Collector::kG1 ||
+                  (c == Collector::kShenandoah ? newest && !loaded : newest == (c == Collector::kSerial) && loaded);
         if (ci || full_run()) modes.push_back({jdk, c, "", loaded});
       }
     }
@@ -252,7 +252,8 @@ TEST_F(ControlOrder, ForeignControlFileIsDetected) {
 
 // Another user's process: the kernel refuses, the command says what to do.
 TEST_F(ControlOrder, AnotherUserIsRefused) {
-  if (geteuid() != 0 || !file_exists("/usr/bin/setpriv")) GTEST_SKIP() << "needs root and setpriv to become another user";
+  if (geteuid() != 0 || !file_exists("/usr/bin/setpriv"))
+    GTEST_SKIP() << "needs root and setpriv to become another user";
   JavaRun run{newest_jdk(), {"-XX:+UseSerialGC", "-Xmx64m"}, std::nullopt, {"Rounds", "1", folder()}, "", 120};
   ASSERT_NO_FATAL_FAILURE(start_program(run));
   for (const char* command : {"status", "stop", "attach"}) {
@@ -271,14 +272,19 @@ TEST_F(ControlOrder, AnotherUserIsRefused) {
 TEST_F(ControlOrder, StartManualWaitsForStart) {
   for (const Jdk& jdk : oldest_and_newest_jdk()) {
     for (const char* file : {"go1", "go2", "go3", "end", "stdout"}) std::remove(path(file).c_str());
-    JavaRun run{jdk, {"-XX:+UseG1GC", "-Xmx128m"}, "start=manual,classes=Rounds$*,events=100,out=" + path("x.db"),
-                {"Rounds", "8", folder()}, "", 120};
+    JavaRun run{jdk,
+                {"-XX:+UseG1GC", "-Xmx128m"},
+                "start=manual,classes=Rounds$*,events=100,out=" + path("x.db"),
+                {"Rounds", "8", folder()},
+                "",
+                120};
     ASSERT_NO_FATAL_FAILURE(start_program(run));
     round(1);
     EXPECT_FALSE(file_exists(path("x.db")));
     expect_command(0, {"start", pid()});  // with the options of -agentpath
     round(2);
     EXPECT_GT(jumps_to_probes(), 20);
+    EXPECT_GT(changed_library_bytes(), 20) << "libraries are probed too";
     expect_command(0, {"stop", pid()});
     expect_round("x.db", 2, 8);
     expect_nothing_left();
@@ -296,6 +302,41 @@ TEST_F(ControlOrder, StartManualWaitsForStart) {
     for (const char* file : {"x.db", "y.db"}) std::remove(path(file).c_str());
     if (HasFailure()) return;
   }
+}
+
+// mode=pages: a snapshot has the classes of the pages, nothing is left, and another recording of
+// either mode can follow.
+TEST_F(ControlOrder, PagesAreGivenBack) {
+  JavaRun run{newest_jdk(), {"-XX:+UseSerialGC", "-Xmx64m"}, std::nullopt, {"Rounds", "4", folder()}, "", 120};
+  ASSERT_NO_FATAL_FAILURE(start_program(run));
+  int done = 0;
+  for (const char* protect : {"auto", "auto", "mprotect"}) {
+    const std::string db = "pages" + std::to_string(done) + ".db";
+    const char* begin = done == 0 ? "attach" : "start";
+    expect_command(0, {begin, pid(), "--out", path(db), "--mode", "pages", "--window", "4", "--protect", protect});
+    round(++done);
+    for (const char* end : {"snapshot", "stop"}) {
+      expect_command(0, {end, pid()});
+      Database recorded(path(db), true);
+      EXPECT_GT(recorded.integer("SELECT sum(count) FROM page_access"), 100) << end;
+      EXPECT_GT(recorded.integer("SELECT count(*) FROM page_class p JOIN class c ON c.id = p.class_id WHERE c.name = "
+                                 "'Rounds$Box'"),
+                0)
+          << end;
+      if (end == std::string("stop")) recorded.expect_whole();
+    }
+    expect_nothing_left();
+    round(++done);
+    if (HasFailure()) break;
+  }
+  expect_command(0, {"start", pid(), "--out", path("a.db"), "--classes", "Rounds$*"});
+  round(++done);
+  expect_command(0, {"detach", pid()});
+  expect_round("a.db", done, 4);
+  expect_nothing_left();
+  ProcessResult result = finish_program();
+  expect_done(result);
+  EXPECT_EQ(check_value(result.out, "wrong"), 0);
 }
 
 // Detach while threads are inside traps, again and again: 10 rounds, 100 in a full run.

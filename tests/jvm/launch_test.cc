@@ -122,7 +122,8 @@ TEST_F(Launch, SaysWhatIsWrong) {
   EXPECT_NE(none.err.find("cannot run '/no/such/program'"), std::string::npos) << none.err;
   ProcessResult no_jvm = run(launched({}, {"/bin/sh", "-c", "exit 3"}));
   EXPECT_EQ(no_jvm.status, 3);
-  EXPECT_TRUE(wait_until([&] { return read_text(path("stderr")).find("without starting a JVM") != std::string::npos; }, 5))
+  EXPECT_TRUE(
+      wait_until([&] { return read_text(path("stderr")).find("without starting a JVM") != std::string::npos; }, 5))
       << read_text(path("stderr"));
   EXPECT_EQ(run(launched({"--events", "few"}, java(newest_jdk(), {"Quiet"}))).status, 2);
   EXPECT_EQ(run(launched({}, {})).status, 2);
