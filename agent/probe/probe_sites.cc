@@ -177,12 +177,6 @@ LayResult ProbeSites::shape_of(const Site& site, size_t jump_length, JumpShape* 
   for (size_t at = 0; at < shared;) {
     Site* next = find(pc + in.length + at);
     if (next != nullptr && in_force(*next)) {
-      // A patching stub of C1's that a second thread finishes late takes our jump for its own
-      // and writes the instruction over it: such a field access has a displacement of 4 bytes.
-      const Instruction& successor = *next->request.instruction;
-      if (next->request.kind == ProbeKind::kCompiled && successor.has_modrm && successor.modrm >> 6 == 2) {
-        return LayResult::kSuccessor;
-      }
       at += next->patch_length;
       if (next->request.instruction->length > next->patch_length && at < shared) return LayResult::kSuccessor;
       continue;
@@ -280,10 +274,20 @@ uint32_t ProbeSites::make_probe(const Site& site, const JumpShape& wanted, uint6
   return id;
 }
 
+// Whether the site may have been a jump to a patching stub of C1's: an access to a field whose
+// class was not loaded, with a displacement of 4 bytes to be filled in. A second thread that
+// finishes in the stub late asks only whether the site begins with a jump (E9 or EB); if so it
+// adds the field's offset to the displacement once more (Runtime1::patch_code, 17 to 25).
+bool ProbeSites::may_be_patched_late(const Site& site) {
+  const Instruction& in = *site.request.instruction;
+  return site.request.kind == ProbeKind::kCompiled && in.has_modrm && in.modrm >> 6 == 2;
+}
+
 // A probe for the site and its jump: the plain one, else with one or two prefixes.
 uint32_t ProbeSites::find_probe(Site* site, LayResult* why) {
   const uint64_t pc = site->pc.load(std::memory_order_relaxed);
-  for (size_t padding = 0; padding <= kMaxPadding; ++padding) {
+  const size_t least = may_be_patched_late(*site) ? 1 : 0;
+  for (size_t padding = least; padding <= kMaxPadding; ++padding) {
     const size_t length = kJumpBytes + padding;
     JumpShape shape;
     LayResult result = shape_of(*site, length, &shape);
@@ -303,8 +307,8 @@ uint32_t ProbeSites::find_probe(Site* site, LayResult* why) {
       site->jump_length = static_cast<uint8_t>(length);
       return id;
     }
-    // The reason of the plain jump.
-    if (padding == 0) *why = result;
+    // The reason of the shortest jump.
+    if (padding == least) *why = result;
     if (*why != LayResult::kNoRoom) return 0;
   }
   return 0;

@@ -5,8 +5,9 @@
 // LiteInst, PLDI 2017; E9Patch, PLDI 2020). Such shared bytes must not change while the
 // jump stands: they belong to no immediate, call or jump displacement that HotSpot may
 // rewrite. If no free address has the displacement that they make, a prefix before the jump
-// shifts it to other bytes. A site whose bytes are shared is patched only after the jumps
-// before it are taken back; they are laid again with its new bytes.
+// shifts it to other bytes; so it does where HotSpot would take the jump for its own. A site
+// whose bytes are shared is patched only after the jumps before it are taken back; they are
+// laid again with its new bytes.
 //
 // Context: lay, take_back: signal handler, under a lock that is tried, never waited for.
 // The rest: any handler, no lock. Probes are never freed: a thread may be inside.
@@ -162,6 +163,7 @@ class ProbeSites {
   uint32_t restore_all();
   LayResult lay_site(Site* site);
   void lay_again(Site* const* taken, int count);
+  static bool may_be_patched_late(const Site& site);
   uint32_t find_probe(Site* site, LayResult* why);
   static uint64_t place(CodeRoom* room, const JumpShape& wanted, uint64_t jump_end, uint32_t bytes, uint64_t* entry);
   uint32_t make_probe(const Site& site, const JumpShape& shape, uint64_t jump_end, LayResult* why);

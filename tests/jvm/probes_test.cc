@@ -45,5 +45,30 @@ TEST_F(Probes, FieldsThatLookLikeAHeader) {
   }
 }
 
+// C1 patches a field access whose class was not loaded when it first runs. A second thread that comes
+// to do so when the site is probed already must find that it is done.
+TEST_F(Probes, C1PatchingFinishedLateFindsItDone) {
+  const std::vector<std::string> flags = {"-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:CompileCommand=quiet",
+                                          "-XX:CompileCommand=compileonly,LatePatching$User::store*",
+                                          "-XX:CompileCommand=compileonly,LatePatching$User::load*"};
+  for (const Jdk& jdk : installed_jdks()) {
+    SCOPED_TRACE(jdk.name);
+    JavaRun java{jdk, flags, "classes=LatePatching$*,overwrite=on,out=" + path("run.db"), {"LatePatching"}, "", 120};
+    ProcessResult result = run(java);
+    expect_done(result);
+    EXPECT_EQ(check_value(result.out, "sum"), 196098);
+    EXPECT_EQ(check_value(result.out, "canaries"), 0) << "a store went to twice its offset";
+    EXPECT_EQ(result.out.find("WRONG"), std::string::npos) << result.out;
+    Database db(path("run.db"), true);
+    ASSERT_TRUE(db.is_open()) << db.error();
+    db.expect_whole();
+    for (const char* field : {"j", "d", "i", "f", "s", "b", "o"}) {
+      SCOPED_TRACE(field);
+      // Twice 1000 times and once late; and main's, one for each of 14 forms.
+      EXPECT_EQ(stores(db, "LatePatching$Target", field), 2001 + 14);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace classaccess
