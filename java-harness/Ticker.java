@@ -1,9 +1,10 @@
+import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
 
 /**
  * Counts in a field until killed or its time is over, and tells files how far it is. Arguments: the
- * files' common name, seconds. Threads ticker-0 and ticker-1 each append to their own, NAME.0 and
+ * files' common name, seconds, and optionally a file that ends it when it exists. Threads ticker-0 and ticker-1 each append to their own, NAME.0 and
  * NAME.1, one line every 20 ms: nanoTime and stores so far, two big-endian longs. A line survives
  * kill -9, for a write is the kernel's once it returns. nanoTime is CLOCK_MONOTONIC on Linux. Written
  * for a fast start: no channel, no buffer, no lambda.
@@ -15,6 +16,8 @@ public final class Ticker extends Thread {
     }
 
     static final Counter[] COUNTERS = {new Counter(), new Counter()};
+
+    private static volatile boolean ended;
 
     private final int index;
     private final FileOutputStream out;
@@ -44,7 +47,7 @@ public final class Ticker extends Thread {
                 next = now + 20_000_000;
                 tell(now, stores);
             }
-        } while (now < until);
+        } while (now < until && !ended);
         tell(now, stores);
     }
 
@@ -70,6 +73,13 @@ public final class Ticker extends Thread {
         for (int i = 0; i < threads.length; i++) {
             threads[i] = new Ticker(i, files[i], until);
             threads[i].start();
+        }
+        if (args.length > 2) {
+            File end = new File(args[2]);
+            while (!end.exists() && System.nanoTime() < until) {
+                Thread.sleep(20);
+            }
+            ended = true;
         }
         for (int i = 0; i < threads.length; i++) {
             threads[i].join();

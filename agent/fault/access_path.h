@@ -85,6 +85,9 @@ class AccessPath {
   // Makes its record. False: of a class that is not selected (counted). Under the thread's
   // DrainScope, by any thread.
   bool resolve_probed(ThreadState* thread, Probed& probed, AccessRecord* record);
+  // If a probe's store of a Klass (its operand has no index) has made an object, marks it and
+  // returns true. No record.
+  bool note_probed_header(ThreadState* thread, CachedInstruction* row, uint64_t address);
 
   uint32_t site_of(CachedInstruction* row, const CpuState& cpu);
 
@@ -111,10 +114,10 @@ class AccessPath {
 // the recording has been closed.
 void push_record(ThreadState* thread, const AccessRecord& record);
 
-// What becomes of an access whose object is not known: another thread's probes may have made
-// it, whose records nobody has looked at. kAsk: they are drained first; kLeave: on the way
-// there, and on the writer, which takes one thread's records at a time, a probe's record stays
-// where it is for the next round; kTake: it is recorded as it is.
+// What becomes of an access whose object is not known: another thread's probes may have made it,
+// whose records nobody has looked at. kAsk, in a handler: looks for it there, and waits for those
+// who drain them. kLeave, the writer: does not wait, but leaves a probe's record where it is for
+// another round. kTake: it is recorded as it is.
 enum class UnknownObject : uint8_t { kAsk, kLeave, kTake };
 extern __thread UnknownObject t_unknown __attribute__((tls_model("initial-exec")));
 

@@ -98,13 +98,16 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
   query.candidate_count = count;
   query.registers = cpu.gpr;
   access->resolution = resolver->resolve(query, &thread->hints);
-  if (access->resolution.kind != Resolution::kObject && !access->resolution.fresh && g_probed.enabled()) {
-    // Another thread's probes may have made the object, and nobody has looked at its records.
-    if (t_unknown == UnknownObject::kAsk) {
-      g_probed.drain_all(false, false, thread);
+  auto unknown = [&] { return access->resolution.kind != Resolution::kObject && !access->resolution.fresh; };
+  if (unknown() && t_unknown != UnknownObject::kTake && g_probed.enabled()) {
+    bool more = true;
+    for (int times = 0; more && unknown(); ++times) {
+      more = g_probed.ask_others(thread, times);
       access->resolution = resolver->resolve(query, &thread->hints);
-    } else if (t_unknown == UnknownObject::kLeave && access->probed &&
-               !(access->op == Op::kStore && names_klass(instruction))) {
+      if (t_unknown == UnknownObject::kLeave) break;
+    }
+    if (more && unknown() && t_unknown == UnknownObject::kLeave && access->probed &&
+        !(access->op == Op::kStore && names_klass(instruction))) {
       access->left = true;
       return;
     }
@@ -208,6 +211,20 @@ bool AccessPath::resolve_probed(ThreadState* thread, Probed& probed, AccessRecor
   }
   probed.resolution = access.resolution;
   return make_record(thread, access, record);
+}
+
+bool AccessPath::note_probed_header(ThreadState* thread, CachedInstruction* row, uint64_t address) {
+  const Instruction& instruction = row->instruction;
+  if (!names_klass(instruction)) return false;
+  CpuState registers;
+  registers.rip = row->pc;
+  if (instruction.base < 16) registers.gpr[instruction.base] = address - layout->klass_offset;
+  Access access{row, &registers, 0, address, instruction.size, instruction.op};
+  access.probed = true;
+  resolve(thread, registers, instruction, &access);
+  if (access.resolution.kind == Resolution::kObject) return false;
+  note_header(thread, registers, &access);
+  return access.resolution.kind == Resolution::kObject;
 }
 
 // C2 has no debug information for the vector loop of String(char[]): it looks like a part of the newarray behind it.

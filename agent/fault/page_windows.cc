@@ -10,8 +10,7 @@ __thread PageWindows t_step_pages __attribute__((tls_model("initial-exec")));
 
 namespace {
 
-__thread PageWindows t_handler_pages __attribute__((tls_model("initial-exec")));
-__thread uint32_t t_performing __attribute__((tls_model("initial-exec"))) = 0;
+__thread HandlerWindows* t_outermost __attribute__((tls_model("initial-exec")));
 
 }  // namespace
 
@@ -37,18 +36,24 @@ void PageWindows::close_all() {
   count_ = next_ = 0;
 }
 
-HandlerWindows::HandlerWindows() { ++t_performing; }
+HandlerWindows::HandlerWindows() {
+  if (t_outermost == nullptr) t_outermost = this;
+}
 
 HandlerWindows::~HandlerWindows() {
-  if (--t_performing == 0) t_handler_pages.close_all();
+  if (t_outermost != this) return;
+  pages_.close_all();
+  t_outermost = nullptr;
 }
 
 bool HandlerWindows::take_fault(uint64_t address) {
-  if (t_performing == 0) return false;
-  t_handler_pages.open(address);
+  if (t_outermost == nullptr) return false;
+  t_outermost->pages_.open(address);
   return true;
 }
 
-void HandlerWindows::shut() { t_handler_pages.close_all(); }
+void HandlerWindows::shut() {
+  if (t_outermost != nullptr) t_outermost->pages_.close_all();
+}
 
 }  // namespace classaccess

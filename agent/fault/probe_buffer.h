@@ -36,6 +36,7 @@ struct ProbeBuffer {
 
   uint64_t begin = 0;
   std::atomic<uint64_t> drained{0};
+  uint64_t noted = 0;                // behind the last record that note_headers has looked at
   std::atomic<const uint64_t*> cursor{nullptr};  // the owner's; null: it has none
   CountSlot* slots = nullptr;
   AccessRecord* firsts = nullptr;    // of each slot: the first access that it stands for
@@ -46,6 +47,7 @@ struct ProbeBuffer {
   uint8_t left_rounds = 0;           // in which the writer got no farther
   bool muted = false;                // `threads=` does not want him
   std::atomic<uint64_t> holder{0};   // drain lock: address of the holder's ProbeThread
+  std::atomic<bool> asking{false};   // the owner holds it and asks for what others have recorded
 };
 
 // The drain lock of one thread. Its holder may push into the thread's ring.

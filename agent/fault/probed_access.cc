@@ -6,11 +6,9 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
-#include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
-#include "agent/fault/library_texts.h"
 #include "agent/fault/virtual_threads.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/heap/claims.h"
@@ -28,10 +26,8 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 4096;
 constexpr uint64_t kStride = ProbeBuffer::kBytes + kGuardBytes;
-// The second trap of a site makes its probe.
-constexpr uint8_t kTrapsBeforeProbe = 2;
-// In a library three system calls and two interrupts of all cores more.
-constexpr uint8_t kTrapsBeforeLibraryProbe = 4;
+// Beside a record's probe id: its store has made an object, which is marked already.
+constexpr uint64_t kNoted = 1ull << 63;
 
 template <typename T>
 T load_twin(const VmLayout& layout, uint64_t address) {
@@ -94,7 +90,7 @@ void ProbedAccess::attach(ThreadState* thread) {
     buffer.begin = begin;
   }
   DrainScope scope(&buffer, true);
-  buffer.drained.store(buffer.begin, std::memory_order_relaxed);
+  buffer.drained.store(buffer.noted = buffer.begin, std::memory_order_relaxed);
   t_probe.cursor = buffer.begin;
   buffer.cursor.store(&t_probe.cursor, std::memory_order_release);
   watch_this_thread(path_->layout->heap_low, path_->layout->heap_high - path_->layout->heap_low);
@@ -139,51 +135,9 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
   ProbeBuffer& buffer = thread->probes;
   DrainScope scope(&buffer, true);
   drain(thread);
-  buffer.drained.store(buffer.begin, std::memory_order_relaxed);
+  buffer.drained.store(buffer.noted = buffer.begin, std::memory_order_relaxed);
   t_probe.cursor = buffer.begin;
   return buffer.begin;
-}
-
-void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
-  if (!enabled() || row->id == 0 || held_.load(std::memory_order_relaxed)) return;
-  const VmLayout& layout = *path_->layout;
-  const bool library = !layout.in_code_cache(row->pc);
-  // Shenandoah copies objects on the program's threads, and only the caller tells (vm_caller).
-  if (library && (layout.collector == Collector::kShenandoah || !g_probes.library_room().created() ||
-                  !g_library_texts.contains(row->pc))) {
-    return count(g_counters.traps_native);
-  }
-  if (row->no_probe.load(std::memory_order_relaxed)) {
-    const Refusal* refusal = refusal_of(static_cast<LayResult>(row->why_not.load(std::memory_order_relaxed)));
-    if (refusal != nullptr) count(refusal->traps);  // null: taken back, see probes_outside
-    return;
-  }
-  const int enough = library ? kTrapsBeforeLibraryProbe : kTrapsBeforeProbe;
-  if (row->traps.fetch_add(1, std::memory_order_relaxed) + 1 < enough) return;
-  // Single rows want the value that was moved: only a trap sees it.
-  if (path_->values && g_single_rows.load(std::memory_order_relaxed)) return;
-  ProbeSites::Request request;
-  request.pc = row->pc;
-  request.instruction = &row->instruction;
-  request.owner = row;
-  request.kind = library                          ? ProbeKind::kLibrary
-                 : layout.in_interpreter(row->pc) ? ProbeKind::kInterpreted
-                                                  : ProbeKind::kCompiled;
-  if (request.kind != ProbeKind::kInterpreted) request.site_id = path_->site_of(row, cpu);
-  // They run in native state, during pauses too: what they record may be old when it is looked at.
-  const SiteInfo& site = path_->sites->row(request.site_id);
-  bool native_stub = request.site_id != 0 && site.kind == SiteKind::kStub && site.stub_name != nullptr &&
-                     strncmp(site.stub_name, "jni_fast", 8) == 0;
-  LayResult result = native_stub ? LayResult::kUnfit : g_probes.lay(request);
-  if (result == LayResult::kLaid || result == LayResult::kBusy) return;
-  if (log_enabled(LogLevel::kDebug)) {
-    uint64_t bytes[2] = {};
-    memcpy(bytes, reinterpret_cast<const void*>(row->pc), sizeof(bytes));
-    raw_log(LogLevel::kDebug, "not probed: pc %lx reason %d length %d bytes (little-endian) %lx %lx", row->pc,
-            static_cast<int>(result), row->instruction.length, bytes[0], bytes[1]);
-  }
-  row->why_not.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
-  row->no_probe.store(true, std::memory_order_relaxed);
 }
 
 void ProbedAccess::drain(ThreadState* thread, bool all) {
@@ -196,6 +150,7 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
   if (end - buffer.begin > ProbeBuffer::kBytes || at >= end) return;
   find_owner(thread);
+  if (buffer.noted > at) forget_noted(buffer);
   const uint64_t t_ns = monotonic_ns();
   while (at < end) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
@@ -228,6 +183,43 @@ inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item) const {
   }
   uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
   return offset >= slot.offset && offset + slot.size <= slot.offset + (length << slot.log2_element);
+}
+
+void ProbedAccess::note_headers(ThreadState* thread) {
+  ProbeBuffer& buffer = thread->probes;
+  const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
+  uint64_t end = 0;
+  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const uint64_t drained = buffer.drained.load(std::memory_order_relaxed);
+  uint64_t at = buffer.noted > drained ? buffer.noted : drained;
+  if (end - buffer.begin > ProbeBuffer::kBytes) return;
+  while (at < end) {
+    auto& record = *reinterpret_cast<ProbeRecord*>(at);
+    const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
+    const uint64_t next = at + 8u * probe.shape.record_words;
+    if (next >= end) break;  // not proven to be made
+    if (probe.operand.op == Op::kStore && !probe.operand.has_index && g_armed.in_range(record.address) &&
+        path_->note_probed_header(thread, static_cast<CachedInstruction*>(probe.owner), record.address)) {
+      record.probe_id |= kNoted;
+    }
+    at = next;
+  }
+  buffer.noted = at;
+}
+
+// What the thread did to an object before it had its header makes no access to a field.
+void ProbedAccess::forget_noted(ProbeBuffer& buffer) {
+  for (uint64_t at = buffer.drained.load(std::memory_order_relaxed); at < buffer.noted;) {
+    auto& record = *reinterpret_cast<ProbeRecord*>(at);
+    if ((record.probe_id & kNoted) != 0) {
+      record.probe_id &= ~kNoted;
+      const uint64_t object = record.address - path_->layout->klass_offset;
+      path_->resolver->forget(object, object + 8);
+    }
+    at += 8u * g_probes.row(static_cast<uint32_t>(record.probe_id)).shape.record_words;
+  }
+  buffer.noted = 0;
 }
 
 bool ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
@@ -445,52 +437,6 @@ void ProbedAccess::flush(ThreadState* thread) {
     }
     buffer.with_count[word] = 0;
   }
-}
-
-void ProbedAccess::collect(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) {
-  if (thread->probes.begin == 0) return;
-  DrainScope scope(&thread->probes, false);
-  if (!scope.first()) return;
-  t_ring_full = {empty_ring, context};
-  // Other threads are looked at after this one; what rests on them has a few rounds.
-  constexpr uint8_t kPatience = 8;
-  ProbeBuffer& buffer = thread->probes;
-  const uint64_t before = buffer.drained.load(std::memory_order_relaxed);
-  t_unknown = buffer.left_rounds < kPatience ? UnknownObject::kLeave : UnknownObject::kTake;
-  empty_ring(context, thread);
-  g_probed.drain(thread, false);
-  buffer.left_rounds = buffer.drained.load(std::memory_order_relaxed) == before && buffer.left_rounds < kPatience
-                           ? static_cast<uint8_t>(buffer.left_rounds + 1)
-                           : 0;
-  g_probed.flush(thread);
-  empty_ring(context, thread);
-  t_ring_full = {};
-  t_unknown = UnknownObject::kAsk;
-}
-
-// A record may rest on an object that another thread made, whose records come later here, but
-// not in time: rounds, each as far as it gets, until none gets farther.
-void ProbedAccess::drain_all(bool wait, bool with_counts, const ThreadState* but) {
-  if (!enabled()) return;
-  const UnknownObject unknown = t_unknown;
-  bool farther = true;
-  auto round = [&](bool last) {
-    t_unknown = last ? UnknownObject::kTake : UnknownObject::kLeave;
-    farther = false;
-    path_->threads->for_each([&](ThreadState& thread) {
-      if (&thread == but || thread.probes.begin == 0) return;
-      DrainScope scope(&thread.probes, wait);
-      if (!scope.first()) return;
-      const uint64_t before = thread.probes.drained.load(std::memory_order_relaxed);
-      drain(&thread, wait);
-      farther |= thread.probes.drained.load(std::memory_order_relaxed) != before;
-      if (last && with_counts) flush(&thread);
-    });
-  };
-  constexpr int kMostRounds = 100;
-  for (int i = 0; i < kMostRounds && farther; ++i) round(false);
-  if (wait) round(true);
-  t_unknown = unknown;
 }
 
 }  // namespace classaccess

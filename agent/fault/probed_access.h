@@ -55,8 +55,12 @@ class ProbedAccess {
   // WriterSources::collect_probes: the writer's way to what a thread that does not trap has
   // recorded. Nothing if another thread is draining it.
   static void collect(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context);
-  // Drains all threads but those that somebody else is draining; `wait`: those too.
-  void drain_all(bool wait, bool with_counts, const ThreadState* but = nullptr);
+  // At a pause: all records of all threads, and what was counted of them.
+  void drain_all(bool with_counts);
+  // By the holder of `asker`'s DrainScope: an object is unknown that another thread's probes may
+  // have made; looks for it there. True if somebody else was draining one of them: asked again
+  // (`times` before), it may be known.
+  bool ask_others(ThreadState* asker, int times);
 
  private:
   struct Item;
@@ -71,6 +75,9 @@ class ProbedAccess {
   void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
                const ClassInfo* info, bool mirror);
   void find_owner(ThreadState* thread);
+  // Marks the objects whose Klass the thread's records have written, until they are drained.
+  void note_headers(ThreadState* thread);
+  void forget_noted(ProbeBuffer& buffer);
   static void add_one(ThreadState* thread, CountSlot* slot);
   void hand_on(ThreadState* thread, CountSlot* slot);
 

@@ -514,7 +514,7 @@ void Recording::end() {
   if (g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel)) g_probes.leave();
   // Keys open as each thread traps next.
   if (!g_gate.per_thread()) g_gate.open_all();
-  g_probed.drain_all(true, true);
+  g_probed.drain_all(true);
   g_open_pages.stop();
   name_pages();
   writer_.stop();
@@ -543,7 +543,7 @@ void Recording::gc_started() {
   if (!begun_) return;
   if (!g_gate.per_thread()) g_gate.open_all();
   // While the addresses still mean what they meant.
-  g_probed.drain_all(true, false);
+  g_probed.drain_all(false);
   fields_.collection_started();
   tracker_.started();
 }

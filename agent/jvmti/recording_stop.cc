@@ -113,7 +113,7 @@ std::string Recording::snapshot() {
   }
   // The last record of a probe is believed only where the thread has gone on.
   if (g_probed.enabled() && !run_at_safepoint(
-                                jvmti_, [](void*) { g_probed.drain_all(true, true); }, nullptr)) {
+                                jvmti_, [](void*) { g_probed.drain_all(true); }, nullptr)) {
     return "the JVM offers no safepoint now";
   }
   name_pages();
@@ -123,7 +123,7 @@ std::string Recording::snapshot() {
 }
 
 void Recording::close_at_safepoint() {
-  g_probed.drain_all(true, true);
+  g_probed.drain_all(true);
   RecordingState on = RecordingState::kOn;
   g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel);
   g_probes.close(true);
@@ -198,7 +198,7 @@ void Recording::stop() {
 
 void Recording::release() {
   bool failed = g_recording.load(std::memory_order_relaxed) == RecordingState::kClosed;
-  g_probed.drain_all(true, true);
+  g_probed.drain_all(true);
   name_pages();
   writer_.stop();
   if (options_.mode == Mode::kPages) stop_pages();

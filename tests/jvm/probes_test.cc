@@ -9,11 +9,15 @@ namespace {
 
 class Probes : public JavaTest {
  protected:
-  static int64_t stores(Database& db, const std::string& class_name, const std::string& field) {
+  static int64_t accesses(Database& db, const std::string& class_name, const std::string& field,
+                          const std::string& op) {
     return db.integer(
         "SELECT coalesce(sum(a.count), 0) FROM access_count a JOIN class c ON c.id = a.class_id "
-        "JOIN field f ON f.id = a.field_id WHERE a.op = 'store' AND a.part = 'field' AND c.name = '" +
-        class_name + "' AND f.name = '" + field + "'");
+        "JOIN field f ON f.id = a.field_id WHERE a.part = 'field' AND c.name = '" +
+        class_name + "' AND f.name = '" + field + "' AND a.op = '" + op + "'");
+  }
+  static int64_t stores(Database& db, const std::string& class_name, const std::string& field) {
+    return accesses(db, class_name, field, "store");
   }
 };
 
@@ -42,6 +46,30 @@ TEST_F(Probes, FieldsThatLookLikeAHeader) {
                          "WHERE c.name = 'LateKlass$Victim'"),
               1)
         << "no other object is a Victim";
+  }
+}
+
+// An object's class is known from its header store, which may lie among records of another thread that nobody has
+// looked at; and what its maker did before that store is no access to a field, whoever looks first.
+TEST_F(Probes, ObjectsHandedToAnotherThread) {
+  constexpr int64_t kPairs = 4, kObjects = 1000, kAll = kPairs * kObjects;
+  for (const Jdk& jdk : installed_jdks()) {
+    SCOPED_TRACE(jdk.name);
+    JavaRun java{jdk,
+                 {"-Xint", "-Xmx64m"},
+                 "classes=Handed$Node,overwrite=on,out=" + path("run.db"),
+                 {"Handed", std::to_string(kPairs), std::to_string(kObjects)},
+                 "",
+                 120};
+    ProcessResult result = run(java);
+    expect_done(result);
+    Database db(path("run.db"), true);
+    ASSERT_TRUE(db.is_open()) << db.error();
+    db.expect_whole();
+    EXPECT_EQ(accesses(db, "Handed$Node", "updated", "rmw"), kAll);
+    EXPECT_EQ(accesses(db, "Handed$Node", "stored", "store"), kAll);
+    EXPECT_EQ(accesses(db, "Handed$Node", "stored", "load"), kAll);
+    EXPECT_EQ(accesses(db, "Handed$Node", "updated", "store"), 0);
   }
 }
 
