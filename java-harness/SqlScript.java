@@ -8,18 +8,21 @@ import java.sql.Statement;
 /**
  * A database at work: an in-memory H2 (h2.jar on the class path) gets 200 inserts into two tables,
  * an update and three joins, and prints every row of the answers. Nothing printed depends on time.
+ * Argument: another number of inserts.
  */
 public final class SqlScript {
     private SqlScript() {}
 
     public static void main(String[] args) throws SQLException {
+        int inserts = args.length > 0 ? Integer.parseInt(args[0]) : 200;
+        int customers = inserts / 5;
         try (Connection db = DriverManager.getConnection("jdbc:h2:mem:script");
                 Statement statement = db.createStatement()) {
             statement.execute("create table customer(id int primary key, name varchar(40), city varchar(20))");
             statement.execute("create table orders(id int primary key, customer int, total decimal(10,2))");
             statement.execute("create index by_customer on orders(customer)");
-            insertCustomers(db, 40);
-            insertOrders(db, 160, 40);
+            insertCustomers(db, customers);
+            insertOrders(db, inserts - customers, customers);
             print(statement, "select count(*), sum(total), min(total), max(total) from orders");
             print(statement, "select c.name, count(*) n, sum(o.total) s from customer c join orders o"
                     + " on o.customer = c.id group by c.name order by s desc, c.name limit 10");

@@ -35,6 +35,7 @@ namespace classaccess {
   X(traps_no_room, "traps") \
   X(traps_bytes_changed, "traps") \
   X(traps_native, "traps")       /* in libraries, where those are not probed */ \
+  X(library_texts_left_out, "segments") /* beyond those that are known: their code is not probed */ \
   X(probes_stuck, "probes")       /* could not be taken back where HotSpot looks at the code */ \
   X(probes_outside, "probes")    /* taken back: their site mostly met addresses outside the heap */ \
   X(pages_merged, "recordings")   /* mode=pages: 1: larger pages or a smaller window than asked for */ \

@@ -44,6 +44,7 @@ void ProbedAccess::consider(CachedInstruction* row, const CpuState& cpu) {
   if (request.kind != ProbeKind::kInterpreted) request.site_id = path_->site_of(row, cpu);
   // They run in native state, during pauses too: what they record may be old when it is looked at.
   const SiteInfo& site = path_->sites->row(request.site_id);
+  request.patched = request.site_id == 0 || site.kind != SiteKind::kC2;
   bool native_stub = request.site_id != 0 && site.kind == SiteKind::kStub && site.stub_name != nullptr &&
                      strncmp(site.stub_name, "jni_fast", 8) == 0;
   LayResult result = native_stub ? LayResult::kUnfit : g_probes.lay(request);

@@ -182,7 +182,7 @@ LayResult ProbeSites::shape_of(const Site& site, size_t jump_length, JumpShape* 
       continue;
     }
     size_t length = 0;
-    bool stable = bytes_are_stable(behind + at, got - at, shared - at, &length);
+    bool stable = bytes_are_stable(behind + at, got - at, shared - at, site.request.patched, &length);
     // Libraries and the interpreter are not rewritten.
     if (site.request.kind == ProbeKind::kCompiled ? !stable : length == 0) return LayResult::kSuccessor;
     at += length;

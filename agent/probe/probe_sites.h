@@ -81,6 +81,7 @@ class ProbeSites {
     void* owner = nullptr;
     uint32_t site_id = 0;
     ProbeKind kind = ProbeKind::kCompiled;
+    bool patched = true;  // the code may have patching stubs: not C2's
   };
   LayResult lay(const Request& request);
 

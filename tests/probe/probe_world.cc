@@ -76,13 +76,14 @@ uint64_t ProbeWorld::put(const std::vector<uint8_t>& bytes, uint64_t at) {
   return code + at;
 }
 
-LayResult ProbeWorld::lay(uint64_t pc) {
+LayResult ProbeWorld::lay(uint64_t pc, bool patched) {
   auto* in = new Instruction;
   need(decode(reinterpret_cast<const uint8_t*>(pc), 15, in));
   ProbeSites::Request request;
   request.pc = pc;
   request.instruction = in;
   request.kind = kind_;
+  request.patched = patched;
   return sites->lay(request);
 }
 

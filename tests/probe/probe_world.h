@@ -26,7 +26,7 @@ class ProbeWorld {
 
   // Writes `bytes` at offset `at` of the code, the rest of it RET.
   uint64_t put(const std::vector<uint8_t>& bytes, uint64_t at = 0);
-  LayResult lay(uint64_t pc);
+  LayResult lay(uint64_t pc, bool patched = true);
   // Calls the code with rdi, rsi, rdx, rcx; returns rax.
   static uint64_t call(uint64_t pc, uint64_t rdi, uint64_t rsi, uint64_t rdx, uint64_t rcx);
   // Records since the last call, and the cursor back at the start.

@@ -116,7 +116,8 @@ TEST_P(AnySites, TheBaseOfAnIndexedOperandIsKept) {
 
 // Bytes that HotSpot may rewrite are not shared.
 TEST_F(Sites, UnstableSuccessorsAreRefused) {
-  const Bytes after[] = {{0xe8, 1, 2, 3, 4}, {0xe9, 1, 2, 3, 4}, {0x0f, 0x1f, 0x84, 0, 1, 2, 3, 4}, {0xcc}, {0x90}};
+  const Bytes after[] = {{0xe8, 1, 2, 3, 4}, {0xe9, 1, 2, 3, 4}, {0x0f, 0x1f, 0x84, 0, 1, 2, 3, 4}, {0xcc}, {0x90},
+                         {0xb8, 0, 0, 0, 0}, {0xb8, 0, 2, 0, 0}, {0x3d, 1, 2, 3, 4}};
   for (const Bytes& next : after) {
     Bytes code = {0x8b, 0x47, 0x08};
     code.insert(code.end(), next.begin(), next.end());
@@ -124,6 +125,20 @@ TEST_F(Sites, UnstableSuccessorsAreRefused) {
     EXPECT_EQ(world_.lay(pc), LayResult::kSuccessor) << std::hex << unsigned{next[0]};
     EXPECT_EQ(world_.bytes(pc, code.size()), code);
   }
+  // An immediate that is no oop stays.
+  for (const Bytes& next : {Bytes{0xb8, 0xff, 1, 0, 0}, Bytes{0x25, 1, 2, 3, 4}, Bytes{0x81, 0xc1, 1, 2, 3, 4}}) {
+    Bytes code = {0x8b, 0x47, 0x08};
+    code.insert(code.end(), next.begin(), next.end());
+    EXPECT_EQ(world_.lay(world_.put(code, 512)), LayResult::kLaid) << std::hex << unsigned{next[0]};
+  }
+  // C2's code has no patching stubs.
+  uint64_t jump = world_.put({0x8b, 0x47, 0x08, 0xe9, 0, 0, 0, 0, 0xc3}, 512);
+  EXPECT_EQ(world_.lay(jump, false), LayResult::kLaid);
+  EXPECT_EQ(ProbeWorld::call(jump, world_.data, 0, 0, 0), reinterpret_cast<uint32_t*>(world_.twin)[2]);
+  uint64_t nop = world_.put({0x8b, 0x47, 0x08, 0x66, 0x66, 0x90, 0xc3}, 512);
+  EXPECT_EQ(world_.lay(nop, false), LayResult::kLaid);
+  uint64_t direct_call = world_.put({0x8b, 0x47, 0x08, 0xe8, 1, 2, 3, 4}, 512);
+  EXPECT_EQ(world_.lay(direct_call, false), LayResult::kSuccessor);
   // A call behind five bytes of its own does not matter.
   uint64_t pc = world_.put({0x0f, 0xbe, 0x44, 0x0e, 0x03, 0xe8, 0, 0, 0, 0}, 512);
   EXPECT_EQ(world_.lay(pc), LayResult::kLaid);
