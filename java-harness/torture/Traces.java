@@ -1,5 +1,6 @@
 package torture;
 
+import java.io.File;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.HashMap;
@@ -10,7 +11,7 @@ import java.util.TreeMap;
  * Exceptions thrown through code that touches objects. Prints each different stack trace once, with its text, its
  * lines, and how often it came. {@code kinds N}: N tries of each kind of exception, three of four throw.
  * {@code site N EVERY}: N exceptions at one load, after it was compiled without ever meeting null; the trace of one in
- * EVERY is looked at.
+ * EVERY is looked at. {@code kinds N FILE} begins when FILE appears.
  */
 public final class Traces {
     static class Node {
@@ -187,11 +188,18 @@ public final class Traces {
         }
     }
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws InterruptedException {
         int times = Integer.parseInt(args[1]);
         if (args[0].equals("site")) {
             site(times, Integer.parseInt(args[2]));
         } else {
+            if (args.length > 2) {
+                System.out.println("READY");
+                File begin = new File(args[2]);
+                while (!begin.exists()) {
+                    Thread.sleep(5);
+                }
+            }
             kinds(times);
             dives();
         }

@@ -304,6 +304,33 @@ TEST_F(ControlOrder, StartManualWaitsForStart) {
   }
 }
 
+// A later recording closes the twin's image of the page in front of the heap too, where null leads as a compressed
+// oop with a base: a probe read zeros there, and no exception was thrown.
+TEST_F(ControlOrder, NullStaysNullInALaterRecording) {
+  const std::vector<std::string> flags = {"-XX:+UseSerialGC",
+                                          "-Xmx64m",
+                                          "-XX:HeapBaseMinAddress=40g",
+                                          "-XX:-OmitStackTraceInFastThrow",
+                                          "-XX:Tier4InvocationThreshold=100",
+                                          "-XX:Tier4MinInvocationThreshold=50",
+                                          "-XX:Tier4CompileThreshold=200"};
+  JavaRun run{newest_jdk(), flags, std::nullopt, {"torture.Traces", "kinds", "1000", path("go")}, "", 120};
+  std::ofstream(path("go")) << "go";
+  ProcessResult expected = this->run(run);
+  expect_done(expected);
+  for (const char* file : {"go", "stdout"}) std::remove(path(file).c_str());
+  run.agent_options = "start=manual";
+  ASSERT_NO_FATAL_FAILURE(start_program(run));
+  expect_command(0, {"start", pid(), "--out", path("a.db"), "--classes", "torture.Traces$Node+", "--events", "off"});
+  std::ofstream(path("go")) << "go";
+  ProcessResult traced = process_->wait();
+  expect_done(traced);
+  EXPECT_EQ(traced.out, expected.out);
+  Database db(path("a.db"), true);
+  EXPECT_GT(db.diagnostic("probed"), 10000);
+  EXPECT_GT(db.diagnostic("chained"), 1000) << "no null reached HotSpot as a fault";
+}
+
 // mode=pages: a snapshot has the classes of the pages, nothing is left, and another recording of
 // either mode can follow.
 TEST_F(ControlOrder, PagesAreGivenBack) {
