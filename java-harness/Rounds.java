@@ -1,4 +1,7 @@
 import java.io.File;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -9,8 +12,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A program that recordings of are started and ended: THREADS that are busy all the time (arrays of their own,
- * and short-lived objects; with a third argument each works on a database of its own instead, jdbc:h2:mem:). When FOLDER/goN appears, each of them stores and loads Box.value (100 + N) times and
- * "ROUND N" is printed; when FOLDER/end appears the program ends.
+ * and short-lived objects; with the third argument sql each works on a database of its own instead, jdbc:h2:mem:).
+ * When FOLDER/goN appears, each of them stores and loads Box.value (100 + N) times and "ROUND N" is printed; when
+ * FOLDER/end appears the program ends. With the third argument read two more threads take part, each when it has read
+ * a byte from FOLDER/pipe0 or pipe1: one by FileInputStream, one by FileChannel.
  */
 public final class Rounds extends Thread {
     static final class Box {
@@ -109,11 +114,49 @@ public final class Rounds extends Thread {
         }
     }
 
+    /** Waits in a read between its rounds. */
+    private static final class Reader extends Thread {
+        private final Rounds rounds = new Rounds();
+        private final String pipe;
+        private final boolean channel;
+
+        Reader(String pipe, boolean channel) {
+            this.pipe = pipe;
+            this.channel = channel;
+            setDaemon(true);
+        }
+
+        @Override
+        public void run() {
+            try (FileInputStream in = new FileInputStream(pipe)) {
+                ByteBuffer one = ByteBuffer.allocateDirect(1);
+                int seen = 0;
+                while (channel ? in.getChannel().read(one) == 1 : in.read() >= 0) {
+                    one.clear();
+                    while (round == seen) {
+                        Thread.onSpinWait();
+                    }
+                    seen = round;
+                    rounds.take(100 + seen);
+                    DONE.incrementAndGet();
+                }
+            } catch (IOException e) {
+                e.printStackTrace();
+            }
+        }
+    }
+
     public static void main(String[] args) throws InterruptedException, SQLException {
+        boolean sql = args.length > 2 && args[2].equals("sql");
+        Reader[] readers = new Reader[args.length > 2 && args[2].equals("read") ? 2 : 0];
+        for (int i = 0; i < readers.length; i++) {
+            readers[i] = new Reader(args[1] + "/pipe" + i, i % 2 == 1);
+            readers[i].start();
+        }
         Rounds[] threads = new Rounds[Integer.parseInt(args[0])];
         for (int i = 0; i < threads.length; i++) {
             threads[i] = new Rounds();
-            if (args.length > 2) {
+            if (sql) {
                 threads[i].openDatabase();
             }
             threads[i].start();
@@ -128,7 +171,7 @@ public final class Rounds extends Thread {
             }
             DONE.set(0);
             round = next;
-            while (DONE.get() < threads.length) {
+            while (DONE.get() < threads.length + readers.length) {
                 Thread.sleep(1);
             }
             System.out.println("ROUND ".concat(Integer.toString(next)));
@@ -139,6 +182,9 @@ public final class Rounds extends Thread {
         for (Rounds thread : threads) {
             thread.join();
             wrong += thread.wrong;
+        }
+        for (Reader reader : readers) {
+            wrong += reader.rounds.wrong;
         }
         System.out.println("CHECK wrong=".concat(Integer.toString(wrong)));
         System.out.println("DONE");

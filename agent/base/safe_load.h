@@ -31,6 +31,7 @@ inline bool safe_load(uint64_t from, T* to) {
   }
 }
 
+// Either side may fault.
 inline bool safe_copy(void* to, uint64_t from, size_t bytes) {
   return classaccess_safe_copy(to, reinterpret_cast<const void*>(from), bytes) == 0;
 }

@@ -12,6 +12,7 @@
 #include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
+#include "agent/base/thread_offset.h"
 #include "agent/fault/context.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/java_thread.h"
@@ -20,6 +21,7 @@
 #include "agent/fault/probed_access.h"
 #include "agent/fault/settle.h"
 #include "agent/fault/signal_chain.h"
+#include "agent/fault/signal_frames.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_conversion.h"
 #include "agent/protect/heap_gate.h"
@@ -27,6 +29,10 @@
 #include "agent/protect/twin_view.h"
 #include "agent/x86/operand.h"
 #include "agent/x86/string_ops.h"
+
+// By the linker: this library's header and the end of its code.
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern "C" const char etext[] __attribute__((visibility("hidden")));
 
 namespace classaccess {
 namespace {
@@ -51,8 +57,8 @@ bool recording() { return g_recording.load(std::memory_order_relaxed) == Recordi
 void take_probes_back() {
   if (g_probes.closed() || g_recording.load(std::memory_order_acquire) != RecordingState::kClosed) return;
   uint64_t before = g_counters.probes_taken_back.load(std::memory_order_relaxed);
-  if (!g_probes.close(false)) return;
-  raw_log(LogLevel::kInfo, "probes: %lu taken back, %u left, %u could not be restored",
+  if (!g_probes.close(ProbeSites::Program::kRunning)) return;
+  raw_log(LogLevel::kInfo, "probes: %lu taken back, %u left, %u stay until the recording is stopped",
           g_counters.probes_taken_back.load(std::memory_order_relaxed) - before, g_probes.in_force_now(),
           g_probes.left_behind.load(std::memory_order_relaxed));
 }
@@ -325,11 +331,17 @@ void unblock_guarded() {
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, reinterpret_cast<long>(&mask), 0, 8);
 }
 
+bool in_copy_or_probe(uint64_t pc) {
+  return g_access->instructions->row_of_copy(pc) != nullptr || g_probes.room().contains(pc) ||
+         g_probes.library_room().contains(pc);
+}
+
 // Asked to settle: does the interrupted thread stand outside of all that is ours?
 bool settle_here(ucontext_t* uc) {
-  auto pc = static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]);
-  if (t_inside != 1 || t_step.pc != 0 || t_agent_depth != 0 || g_access->instructions->row_of_copy(pc) != nullptr ||
-      (g_probes.enabled() && g_probes.at(pc) != nullptr)) {
+  const auto& registers = uc->uc_mcontext.gregs;
+  if (t_inside != 1 || t_step.pc != 0 || t_agent_depth != 0 ||
+      in_copy_or_probe(static_cast<uint64_t>(registers[REG_RIP])) ||
+      handler_goes_back_to(static_cast<uint64_t>(registers[REG_RSP]), fs_base(), FaultHandler::is_agent_code)) {
     return false;
   }
   // As a thread is that never had to do with us: the next recording finds it so.
@@ -485,6 +497,11 @@ void FaultHandler::unblock_signals() {
 ThreadState* FaultHandler::this_thread() {
   renew();
   return t_state;
+}
+
+bool FaultHandler::is_agent_code(uint64_t pc) {
+  const bool own = pc >= reinterpret_cast<uint64_t>(__ehdr_start) && pc < reinterpret_cast<uint64_t>(etext);
+  return own || in_copy_or_probe(pc);
 }
 
 void FaultHandler::forget_threads() { g_generation.fetch_add(1, std::memory_order_relaxed); }

@@ -54,6 +54,10 @@ class FaultHandler {
   // Asks another thread to arm itself, by a queued SIGTRAP. False if it is gone.
   static bool arm_other_thread(int32_t tid);
 
+  // Code that a thread must have left before the recording's memory is given back: this
+  // library's, the displaced copies, the probes. While started.
+  static bool is_agent_code(uint64_t pc);
+
   // The recording is over and every thread has settled (settle.h): what threads know of it is
   // void. Before another recording.
   static void forget_threads();

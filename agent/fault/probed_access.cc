@@ -9,6 +9,7 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
 #include "agent/base/safe_load.h"
+#include "agent/base/thread_offset.h"
 #include "agent/fault/virtual_threads.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/heap/claims.h"
@@ -100,6 +101,23 @@ void ProbedAccess::attach(ThreadState* thread) {
 void ProbedAccess::forget_this_thread() {
   t_probe.cursor = g_probed.discard_;
   watch_this_thread(0, 0);
+}
+
+void ProbedAccess::let_go(ThreadState* thread) {
+  if (!enabled() || thread->probes.begin == 0) return;
+  ProbeBuffer& buffer = thread->probes;
+  DrainScope scope(&buffer, true);
+  drain(thread);
+  const auto at = reinterpret_cast<uint64_t>(buffer.cursor.exchange(nullptr, std::memory_order_relaxed));
+  uint64_t cursor = 0;
+  // Or it has died, and its thread-local storage is somebody else's.
+  if (at == 0 || !safe_load(at, &cursor) || cursor - buffer.begin > ProbeBuffer::kBytes) return;
+  const WatchedWindow none;
+  const uint64_t zero = 0;
+  const auto window = at - static_cast<uint64_t>(int64_t{thread_offset(&t_probe.cursor)}) +
+                      static_cast<uint64_t>(int64_t{watched_offset()});
+  safe_copy(reinterpret_cast<void*>(window), reinterpret_cast<uint64_t>(&none), sizeof(none));
+  safe_copy(reinterpret_cast<void*>(at), reinterpret_cast<uint64_t>(&zero), sizeof(zero));
 }
 
 void ProbedAccess::retire(ThreadState* thread) {

@@ -52,6 +52,9 @@ class ProbedAccess {
   void flush(ThreadState* thread);
 
   // --- any thread ---
+  // The recording is over, and the thread waits outside our code (settle.h): what it has of the
+  // recording is taken from it, as forget_this_thread does. Its buffer may be another thread's next.
+  void let_go(ThreadState* thread);
   // WriterSources::collect_probes: the writer's way to what a thread that does not trap has
   // recorded. Nothing if another thread is draining it.
   static void collect(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context);

@@ -3,8 +3,8 @@
 // After the pages are open and the patches taken back no thread comes to us any more, but some
 // are still on the way: between a fault and its signal, in the handler, in a displaced copy, a
 // probe or a single step. Each of them is asked by a queued SIGTRAP, whose handler sees where
-// it stands; a thread that waits in a system call and is not in our handler need not be asked
-// (it would meet EINTR).
+// it stands. A thread that waits in a system call need not be asked (it would meet EINTR): not
+// in ours, and not in that of a handler which has interrupted our code, it has left it.
 // Context: ask, state: the control thread. settle_slot: signal handler.
 #pragma once
 

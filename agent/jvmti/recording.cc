@@ -495,7 +495,7 @@ void Recording::undo_begin() {
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   restore_jni_critical(jvmti_);
   remove_library_hooks();
-  g_probes.close(true);  // while their faults are still answered
+  g_probes.close(ProbeSites::Program::kStandstill);  // while their faults are still answered
   if (options_.mode == Mode::kPages) stop_pages();
   abandon_heap();
   FaultHandler::stop();

@@ -3,26 +3,13 @@
 // At a safepoint the probes' records are taken, the patches taken back and the pages opened,
 // so that no thread comes to our code any more. Then those that are on the way are waited
 // for, the writer ends, and hooks, handlers and key are given back.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <vector>
-
-#include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
-#include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
-#include "agent/base/wake.h"
 #include "agent/fault/probed_access.h"
-#include "agent/fault/settle.h"
 #include "agent/jvmti/jni_critical.h"
 #include "agent/jvmti/library_hooks.h"
 #include "agent/jvmti/recording.h"
@@ -36,8 +23,6 @@
 
 namespace classaccess {
 namespace {
-
-constexpr uint64_t kSettleNs = 10000000000;
 
 std::string utc(int64_t unix_seconds) {
   time_t seconds = unix_seconds;
@@ -72,13 +57,6 @@ bool run_at_safepoint(jvmtiEnv* jvmti, void (*what)(void*), void* context) {
   AtSafepoint once{what, context};
   jvmti->FollowReferences(0, nullptr, nullptr, &callbacks, &once);
   return once.called;
-}
-
-// A thread that is not in a system call now (or cannot be told).
-bool runs(int32_t tid) {
-  std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/syscall");
-  std::string word;
-  return !(file >> word) || word == "running";
 }
 
 }  // namespace
@@ -126,64 +104,26 @@ void Recording::close_at_safepoint() {
   g_probed.drain_all(true);
   RecordingState on = RecordingState::kOn;
   g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel);
-  g_probes.close(true);
-  if (uint32_t left = g_probes.left_behind.load(std::memory_order_relaxed)) {
-    raw_log(LogLevel::kWarn, "%u instructions keep their probes: the code could not be restored", left);
-  }
+  g_probes.close(ProbeSites::Program::kStandstill);
   g_open_pages.stop();
   HeapMappingsLock lock;
   g_gate.end();
 }
 
-// Threads that have not settled in time.
-uint32_t Recording::settle_threads() {
-  struct Asked {
-    uint32_t slot = 0;
-    bool done = false;
-  };
-  std::map<int32_t, Asked> asked;
-  const uint64_t give_up = monotonic_ns() + kSettleNs;
-  const int32_t own = static_cast<int32_t>(raw_syscall(SYS_gettid));
-  for (;;) {
-    std::map<int32_t, const uint32_t*> known;
-    threads_.for_each([&](ThreadState& thread) {
-      if (thread.phase.load(std::memory_order_acquire) == ThreadPhase::kLive) known[thread.tid] = thread.inside.load();
-    });
-    uint32_t left = 0;
-    std::error_code ec;
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ec)) {
-      int32_t tid = atoi(task.path().filename().c_str());
-      if (tid == own) continue;
-      auto it = asked.find(tid);
-      if (it == asked.end()) {
-        auto state = known.find(tid);
-        // Blocked in a system call, and not in one of our handler's.
-        if (!runs(tid) && (state == known.end() || (state->second != nullptr && *state->second == 0))) continue;
-        if (asked.size() == kSettleSlots) {
-          ++left;
-          continue;
-        }
-        it = asked.emplace(tid, Asked{static_cast<uint32_t>(asked.size()), false}).first;
-        if (!ask_to_settle(it->second.slot, tid)) continue;
-      }
-      if (it->second.done) continue;
-      Settled answer = settled(it->second.slot);
-      it->second.done = answer == Settled::kYes;
-      if (answer == Settled::kNotYet) ask_to_settle(it->second.slot, tid);
-      if (answer != Settled::kYes) ++left;
-    }
-    if (left == 0 || monotonic_ns() >= give_up) return left;
-    raw_sleep(1000000);
-  }
-}
-
 void Recording::stop() {
-  if (begun_ && left_.empty()) {
+  if (begun_ && (left_.empty() || g_probes.left_behind.load(std::memory_order_relaxed) != 0)) {
     if (!run_at_safepoint(
             jvmti_, [](void* self) { static_cast<Recording*>(self)->close_at_safepoint(); }, this)) {
       raw_log(LogLevel::kInfo, "the JVM offers no safepoint: the recording ends without one");
       close_at_safepoint();
     }
+  }
+  // They need all that would be given back.
+  if (uint32_t patched = g_probes.left_behind.load(std::memory_order_relaxed)) {
+    left_ = std::to_string(patched) +
+            " instructions still have their probes, the code could not be restored (open files at their limit?): try "
+            "again";
+    return;
   }
   uint32_t unsettled = settle_threads();
   if (unsettled != 0) {

@@ -81,7 +81,7 @@ void take_back_at_tick(const VmLayout& layout) {
   const bool late = monotonic_ns() - last > kLongestWait;
   if (g_probes.in_force_now() < (late ? 1 : kEnough)) return;
   const uint64_t found = jumps_to_probes(layout), in_libraries = library_jumps_to_probes();
-  if (!g_probes.close(true)) return;
+  if (!g_probes.close(ProbeSites::Program::kStandstill)) return;
   const uint64_t left = jumps_to_probes(layout) + library_jumps_to_probes();
   const ProbeSites::Remains remains = g_probes.remains();
   g_probes.reopen();

@@ -31,9 +31,19 @@ bool swap_1(uint64_t at, uint8_t from, uint8_t to) {
                                      __ATOMIC_RELAXED);
 }
 
-bool write_block(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
-  uint64_t block = pc & ~15ull;
-  uint64_t at = pc < block + 8 ? pc : block + 8;
+constexpr uint64_t kLine = 64;
+
+// The aligned block of `size` bytes that holds all of them; 0: there is none.
+uint64_t block_of(uint64_t pc, size_t count, uint64_t size) {
+  const uint64_t block = pc & ~(size - 1);
+  return pc + count <= block + size ? block : 0;
+}
+
+// In one compare-and-swap of 8 bytes that lie in the block: whoever writes other bytes of them
+// meanwhile is not overwritten. False: other bytes than `from` are there.
+bool swap_in_block(uint64_t block, uint64_t size, uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
+  const uint64_t last = block + size - 8;
+  const uint64_t at = pc < last ? pc : last;
   for (;;) {
     uint8_t old_bytes[8], new_bytes[8];
     memcpy(old_bytes, reinterpret_cast<const void*>(at), 8);
@@ -47,8 +57,23 @@ bool write_block(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t cou
   }
 }
 
-bool write_stepwise(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
-  if (!g_can_serialise || memcmp(reinterpret_cast<const void*>(pc), from, count) != 0) return false;
+// Each step only where the one before still stands: HotSpot may have freed the code between
+// two of them, and put other code there.
+bool write_stepwise(uint64_t line, uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
+  uint8_t closed[CodePatch::kMaxBytes], ready[CodePatch::kMaxBytes];
+  memcpy(closed, from, count);
+  memcpy(ready, to, count);
+  closed[0] = ready[0] = kInt3;
+  if (!swap_in_block(line, kLine, pc, from, closed, count)) return false;
+  CodePatch::serialise_cores();
+  if (!swap_in_block(line, kLine, pc, closed, ready, count)) return false;
+  CodePatch::serialise_cores();
+  return swap_in_block(line, kLine, pc, ready, to, count);
+}
+
+// Over the border of two cache lines no swap of all bytes is to be had (a split lock).
+bool write_bytewise(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
+  if (memcmp(reinterpret_cast<const void*>(pc), from, count) != 0) return false;
   if (!swap_1(pc, from[0], kInt3)) return false;
   CodePatch::serialise_cores();
   for (size_t i = 1; i < count; ++i) __atomic_store_n(reinterpret_cast<uint8_t*>(pc + i), to[i], __ATOMIC_SEQ_CST);
@@ -107,9 +132,14 @@ void CodePatch::init() { g_can_serialise = raw_syscall(SYS_membarrier, kRegister
 
 bool CodePatch::serialise_cores() { return g_can_serialise && raw_syscall(SYS_membarrier, kPrivateSyncCore) == 0; }
 
+bool CodePatch::is_exact(uint64_t pc, size_t count) { return block_of(pc, count, kLine) != 0; }
+
 bool CodePatch::write(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count) {
-  bool one_block = (pc & ~15ull) == ((pc + count - 1) & ~15ull);
-  return one_block ? write_block(pc, from, to, count) : write_stepwise(pc, from, to, count);
+  constexpr uint64_t kFetched = 16;
+  if (uint64_t block = block_of(pc, count, kFetched)) return swap_in_block(block, kFetched, pc, from, to, count);
+  if (!g_can_serialise) return false;
+  if (uint64_t line = block_of(pc, count, kLine)) return write_stepwise(line, pc, from, to, count);
+  return write_bytewise(pc, from, to, count);
 }
 
 }  // namespace classaccess

@@ -5,6 +5,11 @@
 // patches calls) is not overwritten. Other bytes by the int3 protocol: first byte 0xCC,
 // every core serialised, the rest, serialised, the first byte. A thread that runs into the
 // int3 gets SIGTRAP; its handler sends it back to `pc` (ProbeSites::trapped_for_us).
+//
+// HotSpot frees code and puts other code there without asking. In one cache line each step is
+// a compare-and-swap of all the bytes, so it never hits what came after. Over the border of
+// two lines the steps are blind: only where the code stays (a thread that waits for us is
+// inside it, or no code is installed: a safepoint).
 // Source: Intel SDM vol. 3, 9.1.3 (cross-modifying code) and 9.1.1 (atomic accesses).
 // Context: signal handler and any thread. One patcher at a time.
 #pragma once
@@ -23,8 +28,11 @@ class CodePatch {
   static void init();
 
   // Writes `to` over `from`, `count` bytes (1 to 7) at pc. False, with nothing changed, if
-  // other bytes are there or the way is refused.
+  // other bytes are there or the way is refused. Also false: other code came meanwhile.
   static bool write(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t count);
+
+  // Whether write() touches nothing but what it has compared (in one cache line).
+  static bool is_exact(uint64_t pc, size_t count);
 
   // The same for the text of a library, which is not writable and stays so: through
   // /proc/self/mem, byte for byte by the int3 protocol (what the kernel copies at once is

@@ -137,6 +137,10 @@ bool ProbeSites::write(const Site& site, const uint8_t* from, const uint8_t* to)
 }
 
 bool ProbeSites::restore(Site* site) {
+  const bool may_go = site->request.kind == ProbeKind::kCompiled;
+  if (exact_only_ && may_go && !CodePatch::is_exact(site->pc.load(std::memory_order_relaxed), site->patch_length)) {
+    return false;
+  }
   if (!write(*site, site->jump, site->original)) return !in_force(*site);
   site->probe.store(0, std::memory_order_release);
   count(g_counters.probes_taken_back);
@@ -420,15 +424,22 @@ uint32_t ProbeSites::take_back_all() {
   return left;
 }
 
-bool ProbeSites::close(bool wait) {
-  if (table_ == nullptr || closed()) return false;
+bool ProbeSites::close(Program program) {
+  const bool running = program == Program::kRunning;
+  auto done = [&] { return closed() && (running || left_behind.load(std::memory_order_relaxed) == 0); };
+  if (table_ == nullptr || done()) return false;
   while (lock_.test_and_set(std::memory_order_acquire)) {
-    if (!wait) return false;
+    if (running) return false;
   }
-  const bool first = !closed_.exchange(true, std::memory_order_relaxed);
-  if (first) left_behind.store(restore_all(), std::memory_order_relaxed);
+  const bool ours = !done();
+  if (ours) {
+    closed_.store(true, std::memory_order_relaxed);
+    exact_only_ = running;
+    left_behind.store(restore_all(), std::memory_order_relaxed);
+    exact_only_ = false;
+  }
   lock_.clear(std::memory_order_release);
-  return first;
+  return ours;
 }
 
 ProbeSites::Remains ProbeSites::remains() const {

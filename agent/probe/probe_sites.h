@@ -91,9 +91,12 @@ class ProbeSites {
   // Every site. Waits for the lock. Returns how many could not be restored.
   uint32_t take_back_all();
   // The same for good: the recording is over and the program goes on. No site is laid from
-  // now on. True for the caller who did it. Without `wait`: false, with nothing done, if the
-  // lock is taken (a handler may have interrupted its holder; its next fault tries again).
-  bool close(bool wait);
+  // now on. True for the caller who did it; again, later, for what was left behind.
+  // kStandstill: no code is freed and reused meanwhile; waits for the lock. kRunning (signal
+  // handler): what cannot be restored exactly then (CodePatch::is_exact) is left behind; false,
+  // with nothing done, if the lock is taken: its holder may be what the handler interrupted.
+  enum class Program : uint8_t { kStandstill, kRunning };
+  bool close(Program program);
   // The process is about to end: the jumps stay, close() does nothing.
   void leave() { closed_.store(true, std::memory_order_relaxed); }
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
@@ -136,7 +139,7 @@ class ProbeSites {
   // True if our jump is there now.
   bool patched(uint64_t pc) const;
 
-  // By close(): those that could not be restored.
+  // By close(): those that could not be restored (yet).
   std::atomic<uint32_t> left_behind{0};
 
  private:
@@ -187,6 +190,7 @@ class ProbeSites {
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   std::atomic<uint32_t> patches_{0};  // odd while one is under way
   std::atomic<bool> closed_{false};
+  bool exact_only_ = false;  // under the lock: Program::kRunning
   OopRange oops_;
   ThreadOffsets offsets_;
 };

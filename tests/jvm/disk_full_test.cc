@@ -80,12 +80,13 @@ TEST_P(DiskFull, ProbesTakenBackWhileTheProgramRuns) {
     EXPECT_EQ(lines_with(result.err, "quiet: a word").size(), 1u) << result.err;
     std::vector<std::string> lines = lines_with(result.err, "classaccess: probes: ");
     ASSERT_EQ(lines.size(), 1u) << result.err;
-    int taken = 0, left = -1, failed = -1;
-    ASSERT_EQ(sscanf(lines[0].c_str(), "%d taken back, %d left, %d could not be restored", &taken, &left, &failed), 3)
+    int taken = 0, left = -1, waiting = -1;
+    ASSERT_EQ(sscanf(lines[0].c_str(), "%d taken back, %d left, %d stay until", &taken, &left, &waiting), 3)
         << lines[0];
     EXPECT_GT(taken, 20);
-    EXPECT_EQ(left, 0);
-    EXPECT_EQ(failed, 0);
+    // Sites on two cache lines cannot be restored exactly while code comes and goes.
+    EXPECT_EQ(left, waiting);
+    EXPECT_LT(left * 5, taken);
   }
 }
 
