@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -15,13 +14,14 @@
 #include "agent/base/thread_offset.h"
 #include "agent/fault/context.h"
 #include "agent/fault/gs_base.h"
-#include "agent/fault/java_thread.h"
+#include "agent/fault/own_thread.h"
 #include "agent/fault/page_windows.h"
 #include "agent/fault/probe_fault.h"
 #include "agent/fault/probed_access.h"
 #include "agent/fault/settle.h"
 #include "agent/fault/signal_chain.h"
 #include "agent/fault/signal_frames.h"
+#include "agent/fault/single_step.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/heap_conversion.h"
 #include "agent/protect/heap_gate.h"
@@ -37,19 +37,10 @@ extern "C" const char etext[] __attribute__((visibility("hidden")));
 namespace classaccess {
 namespace {
 
-constexpr uint64_t kTrapFlag = 0x100;
-constexpr uint64_t kArmRequest = 0x636c61636cull;  // sival_ptr of arm_other_thread
-
-AccessPath* g_access;
 SignalChain g_segv, g_bus, g_trap;
 std::atomic<bool> g_started{false};
 volatile uint64_t g_self_test_page;
 volatile bool g_self_test_seen;
-
-// Initial-exec: no allocation on first use.
-__thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
-
-bool recording() { return g_recording.load(std::memory_order_relaxed) == RecordingState::kOn; }
 
 // The recording failed and the program goes on: its code becomes what it was. Done by the
 // first thread that traps or fills its buffer afterwards and finds the patch lock free; while
@@ -63,106 +54,20 @@ void take_probes_back() {
           g_probes.left_behind.load(std::memory_order_relaxed));
 }
 
-// The single step in flight on this thread; its pages are in t_step_pages.
-struct Step {
-  uint64_t pc = 0;
-  uint64_t signal_mask = 0;  // of the interrupted context
-};
-__thread Step t_step __attribute__((tls_model("initial-exec")));
-// ThreadEnd has retired this thread's state: what it still does is not recorded.
-__thread bool t_retired __attribute__((tls_model("initial-exec")));
-
-// Recordings so far; what a thread knows is of the one whose number it has.
-std::atomic<uint32_t> g_generation{1};
-__thread uint32_t t_generation __attribute__((tls_model("initial-exec")));
-void renew() {
-  uint32_t generation = g_generation.load(std::memory_order_relaxed);
-  if (t_generation == generation) return;
-  t_generation = generation;
-  t_state = nullptr;
-  t_retired = false;
-  t_step.pc = 0;
-}
-
 // Our handlers put nothing in front of the previous ones any more; they may be called by one
 // that another library has put in front of ours.
 std::atomic<bool> g_stopped{false};
 
-__thread bool t_adopting __attribute__((tls_model("initial-exec")));
-struct AdoptingScope {
-  AdoptingScope() { t_adopting = true; }
-  ~AdoptingScope() { t_adopting = false; }
-};
-
-// Nesting of our handlers on this thread. Left before another's is called: that one need not
-// come back.
-__thread uint32_t t_inside __attribute__((tls_model("initial-exec")));
-class Inside {
- public:
-  Inside() { ++t_inside; }
-  ~Inside() { leave(); }
-  void leave() {
-    if (inside_) --t_inside;
-    inside_ = false;
-  }
-
- private:
-  bool inside_ = true;
-};
-
-constexpr uint64_t kAsynchronous =
-    ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) | signal_bit(SIGILL) | signal_bit(SIGTRAP));
-
-// The kernel's sigset_t of a frame: its first 8 bytes.
-uint64_t& kernel_mask(ucontext_t* uc) { return *reinterpret_cast<uint64_t*>(&uc->uc_sigmask); }
-
-void open_for_step(uint64_t address) {
-  if (!g_gate.per_thread()) t_step_pages.open(address);
-}
-
-void begin_step(uint64_t pc, uint64_t address, ucontext_t* uc) {
-  t_step.pc = pc;
-  t_step_pages.close_all();  // of a step that never ended
-  // A handler of the program's must not come between and start a step of its own.
-  t_step.signal_mask = kernel_mask(uc);
-  kernel_mask(uc) |= kAsynchronous;
-  uc->uc_mcontext.gregs[REG_EFL] |= static_cast<greg_t>(kTrapFlag);
-  g_gate.pass_in_frame(uc);
-  open_for_step(address);
-}
-
-void end_step(ucontext_t* uc) {
-  t_step.pc = 0;
-  kernel_mask(uc) = t_step.signal_mask;
-  uc->uc_mcontext.gregs[REG_EFL] &= ~static_cast<greg_t>(kTrapFlag);
-  t_step_pages.close_all();
-  ThreadState* thread = t_state;
-  if (recording() && thread != nullptr && thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded) {
-    g_gate.stop_in_frame(uc);
-  }
-}
-
-// The thread whose access is to be recorded; nullptr for one that is let pass.
-ThreadState* recorded_thread() {
-  if (t_agent_depth != 0 || t_retired) return nullptr;
-  ThreadState* thread = t_state != nullptr ? t_state : FaultHandler::adopt_this_thread();
-  if (thread == nullptr) {
-    if (g_gate.per_thread()) count(g_counters.foreign_opened);
-    return nullptr;
-  }
-  return thread->choice.load(std::memory_order_relaxed) != ThreadChoice::kExcluded ? thread : nullptr;
-}
-
 Verdict perform(ThreadState* thread, CpuState* cpu, const Fault& fault) {
-  if (g_twin.created()) return g_access->perform(thread, cpu, fault);
+  if (g_twin.created()) return g_fault_access->perform(thread, cpu, fault);
   // The heap is read and written where it is: the kernel has closed the key for this
   // handler, and gives the thread its own right back at its end.
   if (g_gate.per_thread()) {
     g_key.allow_here();
-    return g_access->perform(thread, cpu, fault);
+    return g_fault_access->perform(thread, cpu, fault);
   }
   HandlerWindows windows;
-  return g_access->perform(thread, cpu, fault);
+  return g_fault_access->perform(thread, cpu, fault);
 }
 
 // An instruction that runs as the plain copy of a probe.
@@ -205,10 +110,10 @@ void trap(siginfo_t* info, ucontext_t* uc, PlainCopy plain = {}) {
     uint64_t copy = cpu.rip;
     cpu.rip = plain.row->pc;
     if (plain.recorded || thread == nullptr) {
-      verdict = g_access->perform_row(nullptr, &cpu, plain.row, fault);
+      verdict = g_fault_access->perform_row(nullptr, &cpu, plain.row, fault);
     } else {
       CaughtUp before(thread);
-      verdict = g_access->perform_row(thread, &cpu, plain.row, fault);
+      verdict = g_fault_access->perform_row(thread, &cpu, plain.row, fault);
     }
     if (verdict == Verdict::kStep) cpu.rip = copy;
   } else if (thread != nullptr && g_probed.enabled()) {
@@ -255,7 +160,7 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
     return true;
   }
   if (info->si_code <= 0) return false;  // sent, not a fault
-  if (CachedInstruction* row = g_access->instructions->row_of_copy(pc)) {
+  if (CachedInstruction* row = g_fault_access->instructions->row_of_copy(pc)) {
     // A copy cannot do it: the original, single-stepped, faults where others expect it. Its
     // record is made already.
     row->no_stub.store(true, std::memory_order_relaxed);
@@ -332,7 +237,7 @@ void unblock_guarded() {
 }
 
 bool in_copy_or_probe(uint64_t pc) {
-  return g_access->instructions->row_of_copy(pc) != nullptr || g_probes.room().contains(pc) ||
+  return g_fault_access->instructions->row_of_copy(pc) != nullptr || g_probes.room().contains(pc) ||
          g_probes.library_room().contains(pc);
 }
 
@@ -440,7 +345,7 @@ const char* self_test() {
 }  // namespace
 
 const char* FaultHandler::start(AccessPath* access) {
-  g_access = access;
+  g_fault_access = access;
   g_self_test_seen = false;
   g_stopped.store(false, std::memory_order_release);
   init_gs_base();
@@ -488,95 +393,9 @@ FaultHandler::Replaced FaultHandler::retake() {
   return replaced;
 }
 
-void FaultHandler::unblock_signals() {
-  uint64_t guarded = kGuardedSignals, before = 0;
-  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, reinterpret_cast<long>(&guarded), reinterpret_cast<long>(&before), 8);
-  t_hidden_mask |= before & kGuardedSignals;
-}
-
-ThreadState* FaultHandler::this_thread() {
-  renew();
-  return t_state;
-}
-
 bool FaultHandler::is_agent_code(uint64_t pc) {
   const bool own = pc >= reinterpret_cast<uint64_t>(__ehdr_start) && pc < reinterpret_cast<uint64_t>(etext);
   return own || in_copy_or_probe(pc);
-}
-
-void FaultHandler::forget_threads() { g_generation.fetch_add(1, std::memory_order_relaxed); }
-
-ThreadState* FaultHandler::adopt_this_thread(bool announced) {
-  renew();
-  if (t_state != nullptr) return t_state;
-  if (t_adopting) return nullptr;  // an arm request has interrupted it
-  AdoptingScope adopting;
-  int32_t tid = current_tid();
-  uint64_t java_thread = find_java_thread(*g_access->layout, tid);
-  if (java_thread == 0) return nullptr;
-  // Compiler and service threads are JavaThreads too, of classes of their own. With keys
-  // none of them is closed out unless an armed thread started it, or all were (late attach).
-  uint64_t vtable = 0;
-  if (!announced && (!g_gate.per_thread() || g_access->late) &&
-      (!safe_load(java_thread, &vtable) || vtable != g_access->java_thread_vtable))
-    return nullptr;
-  ThreadState* thread = g_access->threads->claim(tid);
-  if (thread == nullptr) {
-    count(g_counters.threads_full);
-    return nullptr;
-  }
-  thread->inside.store(&t_inside, std::memory_order_release);
-  thread->hints.java_thread = java_thread;
-  // Its present TLAB may hold objects that are marked already.
-  const VmLayout& layout = *g_access->layout;
-  safe_load(java_thread + layout.java_thread_tlab + layout.tlab_start, &thread->hints.tlab_start);
-  if (!g_access->filter_threads) thread->choice.store(ThreadChoice::kRecorded, std::memory_order_release);
-  g_probed.attach(thread);
-  t_retired = false;
-  t_state = thread;
-  return thread;
-}
-
-void FaultHandler::note_own_tlab() {
-  renew();
-  ThreadState* thread = t_state;
-  if (thread == nullptr || thread->hints.java_thread == 0) return;
-  // What it allocated so far in its TLAB was not seen; it is complete, so walk it.
-  const VmLayout& layout = *g_access->layout;
-  uint64_t tlab = thread->hints.java_thread + layout.java_thread_tlab;
-  uint64_t start = 0, top = 0;
-  if (safe_load(tlab + layout.tlab_start, &start) && safe_load(tlab + layout.tlab_top, &top) && start != 0) {
-    // In native state a collection may run meanwhile; what was marked then may be anything.
-    thread->hints.tlab_start = start;
-    uint32_t epoch = g_gc_id.load(std::memory_order_acquire);
-    g_access->resolver->walk(start, top, nullptr, nullptr);
-    if (epoch == g_gc_id.load(std::memory_order_acquire)) {
-      thread->hints.tlab_floor = top;
-    } else {
-      g_access->resolver->forget(start, top);
-    }
-  }
-}
-
-void FaultHandler::retire_this_thread() {
-  renew();
-  t_retired = true;
-  ThreadState* thread = t_state;
-  if (thread == nullptr) return;
-  g_probed.retire(thread);
-  t_state = nullptr;
-  thread->ended_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  thread->phase.store(ThreadPhase::kEnded, std::memory_order_release);
-}
-
-bool FaultHandler::arm_other_thread(int32_t tid) {
-  siginfo_t info;
-  memset(&info, 0, sizeof(info));
-  info.si_signo = SIGTRAP;
-  info.si_code = SI_QUEUE;
-  info.si_value.sival_ptr = reinterpret_cast<void*>(kArmRequest);
-  long pid = raw_syscall(SYS_getpid);
-  return raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, reinterpret_cast<long>(&info)) == 0;
 }
 
 }  // namespace classaccess
