@@ -260,17 +260,17 @@ bool settle_here(ucontext_t* uc) {
 
 void on_fault(int entry, const void* caller, int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
-  Inside inside;
-  renew();
+  auto* uc = static_cast<ucontext_t*>(context);
   SignalChain& next = signal == SIGSEGV ? g_segv : g_bus;
   bool from_kernel = next.called_by_kernel(caller);
+  Inside inside(from_kernel ? uc : nullptr);
+  renew();
   if (!from_kernel) unblock_guarded();
-  auto* uc = static_cast<ucontext_t*>(context);
   if (g_stopped.load(std::memory_order_acquire) || !handle(signal, info, uc)) {
     if (t_state != nullptr) ++t_state->counters.chained;
     // The instruction being stepped has a fault of its own: give it back clean.
     if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) end_step(uc);
-    inside.leave();
+    inside.leave_to_another();
     chain(next, entry, from_kernel, info, context);
   }
   errno = saved_errno;
@@ -278,11 +278,11 @@ void on_fault(int entry, const void* caller, int signal, siginfo_t* info, void* 
 
 void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* context) {
   int saved_errno = errno;
-  Inside inside;
-  renew();
-  bool from_kernel = g_trap.called_by_kernel(caller);
-  if (!from_kernel) unblock_guarded();
   auto* uc = static_cast<ucontext_t*>(context);
+  bool from_kernel = g_trap.called_by_kernel(caller);
+  Inside inside(from_kernel ? uc : nullptr);
+  renew();
+  if (!from_kernel) unblock_guarded();
   std::atomic<Settled>* slot = info->si_code == SI_QUEUE ? settle_slot(info->si_value.sival_ptr) : nullptr;
   if (slot != nullptr) {
     slot->store(settle_here(uc) ? Settled::kYes : Settled::kNotYet, std::memory_order_release);
@@ -301,7 +301,7 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {
-    inside.leave();
+    inside.leave_to_another();
     chain(g_trap, entry, from_kernel, info, context);
   }
   errno = saved_errno;

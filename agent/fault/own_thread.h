@@ -7,6 +7,7 @@
 
 #include "agent/base/counters.h"
 #include "agent/fault/access_path.h"
+#include "agent/fault/signal_frames.h"
 #include "agent/fault/thread_state.h"
 
 namespace classaccess {
@@ -29,14 +30,26 @@ ThreadState* recorded_thread();
 extern __thread uint32_t t_inside __attribute__((tls_model("initial-exec")));
 class Inside {
  public:
-  Inside() { ++t_inside; }
-  ~Inside() { leave(); }
-  void leave() {
-    if (inside_) --t_inside;
-    inside_ = false;
+  // `frame`: the kernel's for this handler; null: another handler has called ours.
+  explicit Inside(ucontext_t* frame) : frame_(frame) {
+    ++t_inside;
+    mark(FrameMark::kInside);
   }
+  ~Inside() { leave(FrameMark::kLeft); }
+  void leave_to_another() { leave(FrameMark::kOthers); }
 
  private:
+  void mark(FrameMark mark) {
+    if (frame_ != nullptr) mark_frame(frame_, mark);
+  }
+  void leave(FrameMark as) {
+    if (!inside_) return;
+    inside_ = false;
+    mark(as);
+    --t_inside;
+  }
+
+  ucontext_t* frame_;
   bool inside_ = true;
 };
 

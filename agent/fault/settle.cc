@@ -1,5 +1,6 @@
 #include "agent/fault/settle.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -20,7 +21,11 @@ bool ask_to_settle(uint32_t slot, int32_t tid) {
   info.si_signo = SIGTRAP;
   info.si_code = SI_QUEUE;
   info.si_value.sival_ptr = &g_slots[slot];
-  return raw_syscall(SYS_rt_tgsigqueueinfo, raw_syscall(SYS_getpid), tid, SIGTRAP, reinterpret_cast<long>(&info)) == 0;
+  const long pid = raw_syscall(SYS_getpid);
+  const long error = raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, reinterpret_cast<long>(&info));
+  // Not for want of room in the queue.
+  if (error != 0) g_slots[slot].store(Settled::kNotYet, std::memory_order_release);
+  return error == 0 || error == -EAGAIN;
 }
 
 Settled settled(uint32_t slot) { return g_slots[slot].load(std::memory_order_acquire); }

@@ -1,6 +1,5 @@
 #include "agent/fault/signal_frames.h"
 
-#include <signal.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -20,27 +19,26 @@ constexpr uint64_t gregs_at(int reg) {
 }
 constexpr uint64_t kLink = kContext + offsetof(ucontext_t, uc_link);
 constexpr uint64_t kFpstate = kContext + offsetof(ucontext_t, uc_mcontext.fpregs);
-// The kernel's signal mask has 8 bytes.
-constexpr uint64_t kSiginfo = kContext + offsetof(ucontext_t, uc_sigmask) + 8;
 constexpr uint64_t kMaxFlags = 7;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
 constexpr uint64_t kUserCode = 0x33;
 
 struct Frame {
   uint64_t sp = 0, pc = 0;  // where it goes back to
-  uint32_t signal = 0;
+  FrameMark mark = FrameMark::kOthers;
 };
 
 bool frame_at(uint64_t at, Frame* frame) {
   uint64_t flags, link, segments, fpstate;
   if (!safe_load(at + kContext, &flags) || flags == 0 || flags > kMaxFlags) return false;
-  if (!safe_load(at + kLink, &link) || link != 0) return false;
+  if (!safe_load(at + kLink, &link)) return false;
+  frame->mark = static_cast<FrameMark>(link);
+  if (frame->mark != FrameMark::kOthers && frame->mark != FrameMark::kInside && frame->mark != FrameMark::kLeft) {
+    return false;
+  }
   if (!safe_load(at + gregs_at(REG_CSGSFS), &segments) || (segments & 0xffff) != kUserCode) return false;
   if (!safe_load(at + kFpstate, &fpstate) || fpstate <= at || fpstate - at > (64u << 10)) return false;
-  return safe_load(at + gregs_at(REG_RSP), &frame->sp) && safe_load(at + gregs_at(REG_RIP), &frame->pc) &&
-         safe_load(at + kSiginfo, &frame->signal);
+  return safe_load(at + gregs_at(REG_RSP), &frame->sp) && safe_load(at + gregs_at(REG_RIP), &frame->pc);
 }
-
-bool is_ours(uint32_t signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGTRAP; }
 
 }  // namespace
 
@@ -51,12 +49,12 @@ bool handler_goes_back_to(uint64_t sp, uint64_t fs_base, bool (*ours)(uint64_t p
     const bool of_thread = fs_base > sp && fs_base - sp < kLongestOfThread;
     const uint64_t end = of_thread ? fs_base : sp + kLongest;
     uint64_t next = 0, last = 0;
+    // From 8 bytes below it: a handler that has just returned has popped the frame's first word.
     uint64_t at = ((sp + 15) & ~15ull) - kContext;
-    if (at < sp) at += 16;
     for (uint64_t flags; at < end && safe_load(at + kContext, &flags); at += 16) {
       Frame frame;
       if (flags > kMaxFlags || !frame_at(at, &frame)) continue;
-      if (!is_ours(frame.signal) && ours(frame.pc)) return true;
+      if (frame.mark == FrameMark::kInside || (frame.mark == FrameMark::kOthers && ours(frame.pc))) return true;
       next = frame.sp;
       last = at;
     }

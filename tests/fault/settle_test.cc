@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "agent/base/thread_offset.h"
+#include "agent/fault/java_thread.h"
 #include "agent/fault/probed_access.h"
 #include "agent/fault/signal_frames.h"
 #include "tests/fault/world.h"
@@ -68,12 +69,14 @@ TEST_F(SettleTest, HandlersGoBackToWhatTheyInterrupted) {
     handle(SIGUSR1, (stacks & 1) != 0 ? SA_ONSTACK : 0);
     handle(SIGUSR2, (stacks & 2) != 0 ? SA_ONSTACK : 0);
     std::atomic<uint64_t> fs{0};
+    std::atomic<int32_t> tid{0};
     std::atomic<int> flag{0};
     std::thread thread([&] {
       stack_t stack = {};
       stack.ss_sp = alternate;
       stack.ss_size = sizeof(alternate);
       sigaltstack(&stack, nullptr);
+      tid = current_tid();
       fs = fs_base();
       settle_test_spin(&flag);
       g_stops[2].wait();
@@ -82,6 +85,11 @@ TEST_F(SettleTest, HandlersGoBackToWhatTheyInterrupted) {
     // Often still in front of the code, or in a library: sent again.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const pthread_t target = thread.native_handle();
+    // Ours have been there and have left; the next frame lies where theirs was, and has no siginfo.
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(FaultHandler::arm_other_thread(tid));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
     pthread_kill(target, SIGUSR1);
     await(g_stops[0]);
     for (uint64_t known : {uint64_t{0}, fs.load()}) {
@@ -100,6 +108,47 @@ TEST_F(SettleTest, HandlersGoBackToWhatTheyInterrupted) {
     g_stops[2].go = 1;
     thread.join();
   }
+}
+
+// What our own handler leaves on the stack is no frame; while it is under way it is one.
+TEST_F(SettleTest, OurOwnFramesAreMarked) {
+  World::get();
+  std::atomic<int32_t> tid{0};
+  std::atomic<int> flag{0};
+  g_stops[2].sp = g_stops[2].go = 0;
+  std::thread thread([&] {
+    tid = current_tid();
+    settle_test_spin(&flag);
+    char room[8192];  // that it lies in stays as it was
+    asm volatile("" : : "r"(room) : "memory");
+    g_stops[2].wait();
+  });
+  while (tid == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(FaultHandler::arm_other_thread(tid));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  flag = 1;
+  await(g_stops[2]);
+  EXPECT_FALSE(handler_goes_back_to(g_stops[2].sp, 0, in_spin));
+  g_stops[2].go = 1;
+  thread.join();
+
+  // As the kernel lays them.
+  alignas(16) uint64_t stack[512] = {};
+  auto* uc = reinterpret_cast<ucontext_t*>(&stack[2]);
+  uc->uc_flags = 7;
+  uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(reinterpret_cast<uint64_t>(&settle_test_spin));
+  uc->uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<uint64_t>(&stack[500]));
+  uc->uc_mcontext.gregs[REG_CSGSFS] = 0x33;
+  uc->uc_mcontext.fpregs = reinterpret_cast<fpregset_t>(&stack[400]);
+  const auto sp = reinterpret_cast<uint64_t>(&stack[1]), end = reinterpret_cast<uint64_t>(&stack[510]);
+  EXPECT_TRUE(handler_goes_back_to(sp, end, in_spin));
+  EXPECT_TRUE(handler_goes_back_to(sp + 8, end, in_spin)) << "the handler has returned, the frame stands";
+  EXPECT_FALSE(handler_goes_back_to(sp, end, nowhere));
+  mark_frame(uc, FrameMark::kInside);
+  EXPECT_TRUE(handler_goes_back_to(sp, end, nowhere));
+  mark_frame(uc, FrameMark::kLeft);
+  EXPECT_FALSE(handler_goes_back_to(sp, end, in_spin));
 }
 
 // A thread that waits when the recording ends keeps no cursor into a buffer that is another's
