@@ -155,7 +155,7 @@ TEST_F(Signals, AProfilerAtAThousandHertz) {
     ProcessResult result = run(java);
     expect_done(result);
     if (HasFailure()) return;
-    EXPECT_GT(check_value(result.err, "signals"), 1000) << result.err;
+    EXPECT_GT(check_value(result.err, "signals"), 300) << result.err;
     EXPECT_GT(check_value(result.err, "java"), 100) << result.err;
     EXPECT_GT(check_value(result.err, "stacks"), 10) << result.err;
     std::vector<Expectation> fields;

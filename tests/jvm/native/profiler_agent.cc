@@ -29,15 +29,18 @@ struct CallTrace {
 };
 void (*g_trace)(CallTrace*, jint, void*);
 
-JavaVM* g_vm;
+// Known before the thread is sampled: GetEnv allocates at a thread's first call, and the signal may
+// have interrupted malloc.
+__thread JNIEnv* t_env __attribute__((tls_model("initial-exec")));
+
 std::atomic<bool> g_stop{false};
 std::atomic<long> g_signals{0}, g_java{0}, g_stacks{0};
 pthread_t g_sampler;
 
 void on_prof(int, siginfo_t*, void* context) {
   g_signals.fetch_add(1, std::memory_order_relaxed);
-  JNIEnv* env = nullptr;
-  if (g_vm->GetEnv(reinterpret_cast<void**>(&env), JNI_VERSION_10) != JNI_OK) return;
+  JNIEnv* env = t_env;
+  if (env == nullptr) return;
   g_java.fetch_add(1, std::memory_order_relaxed);
   CallFrame frames[64];
   CallTrace trace = {env, 0, frames};
@@ -74,6 +77,10 @@ void JNICALL class_prepare(jvmtiEnv* jvmti, JNIEnv*, jthread, jclass klass) {
   }
 }
 
+void JNICALL thread_start(jvmtiEnv*, JNIEnv* jni, jthread) { t_env = jni; }
+
+void JNICALL thread_end(jvmtiEnv*, JNIEnv*, jthread) { t_env = nullptr; }
+
 void JNICALL class_load(jvmtiEnv*, JNIEnv*, jthread, jclass) {}
 
 void JNICALL vm_init(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread) {
@@ -83,6 +90,7 @@ void JNICALL vm_init(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread) {
     for (jint i = 0; i < count; ++i) class_prepare(jvmti, jni, thread, classes[i]);
     jvmti->Deallocate(reinterpret_cast<unsigned char*>(classes));
   }
+  t_env = jni;
   struct sigaction action {};
   action.sa_sigaction = on_prof;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -101,7 +109,6 @@ void JNICALL vm_death(jvmtiEnv*, JNIEnv*) {
 }  // namespace
 
 extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char*, void*) {
-  g_vm = vm;
   g_trace = reinterpret_cast<decltype(g_trace)>(dlsym(RTLD_DEFAULT, "AsyncGetCallTrace"));
   jvmtiEnv* jvmti = nullptr;
   if (g_trace == nullptr || vm->GetEnv(reinterpret_cast<void**>(&jvmti), JVMTI_VERSION_11) != JNI_OK) return JNI_ERR;
@@ -111,9 +118,12 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char*, void*) {
   callbacks.VMDeath = vm_death;
   callbacks.ClassPrepare = class_prepare;
   callbacks.ClassLoad = class_load;
+  callbacks.ThreadStart = thread_start;
+  callbacks.ThreadEnd = thread_end;
   jvmti->SetEventCallbacks(&callbacks, sizeof(callbacks));
   for (jvmtiEvent event :
-       {JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD}) {
+       {JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD,
+        JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END}) {
     jvmti->SetEventNotificationMode(JVMTI_ENABLE, event, nullptr);
   }
   return JNI_OK;
