@@ -81,8 +81,8 @@ TEST_F(Tools, OfTheJdkWork) {
       EXPECT_NE(result.out.find(each.says), std::string::npos) << jdk << " " << shell_line(each.command) << result.out;
     }
     kill(process->pid(), SIGQUIT);
-    EXPECT_TRUE(wait_until(
-        [this] { return read_text(path("stdout")).find("Full thread dump") != std::string::npos; }, 60));
+    EXPECT_TRUE(
+        wait_until([this] { return read_text(path("stdout")).find("Full thread dump") != std::string::npos; }, 60));
     ProcessResult result = end(*process);
     expect_done(result);
     EXPECT_NE(result.out.find("Full thread dump"), std::string::npos) << result.out;

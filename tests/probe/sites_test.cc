@@ -116,8 +116,9 @@ TEST_P(AnySites, TheBaseOfAnIndexedOperandIsKept) {
 
 // Bytes that HotSpot may rewrite are not shared.
 TEST_F(Sites, UnstableSuccessorsAreRefused) {
-  const Bytes after[] = {{0xe8, 1, 2, 3, 4}, {0xe9, 1, 2, 3, 4}, {0x0f, 0x1f, 0x84, 0, 1, 2, 3, 4}, {0xcc}, {0x90},
-                         {0xb8, 0, 0, 0, 0}, {0xb8, 0, 2, 0, 0}, {0x3d, 1, 2, 3, 4}};
+  const Bytes after[] = {
+      {0xe8, 1, 2, 3, 4}, {0xe9, 1, 2, 3, 4}, {0x0f, 0x1f, 0x84, 0, 1, 2, 3, 4}, {0xcc}, {0x90}, {0xb8, 0, 0, 0, 0},
+      {0xb8, 0, 2, 0, 0}, {0x3d, 1, 2, 3, 4}};
   for (const Bytes& next : after) {
     Bytes code = {0x8b, 0x47, 0x08};
     code.insert(code.end(), next.begin(), next.end());
@@ -164,8 +165,8 @@ TEST_P(AnySites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
   uint64_t laid = 0, refused = 0, relaid_before = g_counters.probes_relaid.load();
   for (int round = 0; round < 2000; ++round) {
     // eax, r8d to r10d, ymm0, xmm1 cleared.
-    Bytes code = {0x31, 0xc0, 0x45, 0x31, 0xc0, 0x45, 0x31, 0xc9, 0x45, 0x31, 0xd2,
-                  0xc5, 0xfd, 0xef, 0xc0, 0x0f, 0x57, 0xc9};
+    Bytes code = {0x31, 0xc0, 0x45, 0x31, 0xc0, 0x45, 0x31, 0xc9, 0x45,
+                  0x31, 0xd2, 0xc5, 0xfd, 0xef, 0xc0, 0x0f, 0x57, 0xc9};
     std::vector<size_t> starts;
     for (size_t i = 0, count = 1 + random() % 10; i < count; ++i) {
       const Bytes& piece = kPieces[random() % std::size(kPieces)];
@@ -192,8 +193,8 @@ TEST_P(AnySites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
     size_t expected = 0;
     for (size_t i : order) {
       const uint8_t first = code[starts[i]];
-      bool memory_form = !(first == 0x90 || (first == 0x0f && code[starts[i] + 1] == 0x92) || first == 0x45 ||
-                           first == 0x4d);
+      bool memory_form =
+          !(first == 0x90 || (first == 0x0f && code[starts[i] + 1] == 0x92) || first == 0x45 || first == 0x4d);
       if (!memory_form) continue;
       // Refused later, a jump may also have been taken back for its neighbour's sake.
       if (world_.lay(pc + starts[i]) != LayResult::kLaid) ++refused;
@@ -201,8 +202,8 @@ TEST_P(AnySites, RandomCodeDoesTheSameInAnyOrderOfLaying) {
     }
     for (size_t i = 0; i + 1 < starts.size(); ++i) {
       const uint8_t first = code[starts[i]];
-      bool memory_form = !(first == 0x90 || (first == 0x0f && code[starts[i] + 1] == 0x92) || first == 0x45 ||
-                           first == 0x4d);
+      bool memory_form =
+          !(first == 0x90 || (first == 0x0f && code[starts[i] + 1] == 0x92) || first == 0x45 || first == 0x4d);
       if (!memory_form) continue;
       whole &= world_.sites->patched(pc + starts[i]);
       ++expected;
@@ -305,8 +306,9 @@ TEST_F(LibrarySites, AHandlersProbeLeavesARecordUnderWayAlone) {
 TEST_F(LibrarySites, FlagsAndTheRedZoneSurvive) {
   // mov [rsp-8], rsi; mov [rsp-128], rdx; cmp rcx, 1; (site) adc eax, [rdi]; with eax = 0;
   // add rax, [rsp-8]; add rax, [rsp-128]; ret
-  uint64_t pc = world_.put({0x31, 0xc0, 0x48, 0x89, 0x74, 0x24, 0xf8, 0x48, 0x89, 0x54, 0x24, 0x80, 0x48, 0x83, 0xf9, 0x01,
-                            0x13, 0x07, 0x48, 0x03, 0x44, 0x24, 0xf8, 0x48, 0x03, 0x44, 0x24, 0x80, 0xc3}, 24576);
+  uint64_t pc = world_.put({0x31, 0xc0, 0x48, 0x89, 0x74, 0x24, 0xf8, 0x48, 0x89, 0x54, 0x24, 0x80, 0x48, 0x83, 0xf9,
+                            0x01, 0x13, 0x07, 0x48, 0x03, 0x44, 0x24, 0xf8, 0x48, 0x03, 0x44, 0x24, 0x80, 0xc3},
+                           24576);
   ASSERT_EQ(world_.lay(pc + 16), LayResult::kLaid);
   *reinterpret_cast<uint32_t*>(world_.twin) = 1000;
   EXPECT_EQ(ProbeWorld::call(pc, world_.data, 20000, 300000, 0), 321001u);
@@ -328,7 +330,8 @@ TEST_P(AnySites, PatchedWhileItRuns) {
   ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
   for (uint64_t shift = 0; shift < 16; ++shift) {
     // mov eax,[rdi+8]; add eax,[rdi+12]; mov rdx,[rdi+24]; add eax,edx; ret
-    uint64_t pc = world_.put({0x8b, 0x47, 0x08, 0x03, 0x47, 0x0c, 0x48, 0x8b, 0x57, 0x18, 0x01, 0xd0, 0xc3}, 8192 + 1040 * shift + shift);
+    uint64_t pc = world_.put({0x8b, 0x47, 0x08, 0x03, 0x47, 0x0c, 0x48, 0x8b, 0x57, 0x18, 0x01, 0xd0, 0xc3},
+                             8192 + 1040 * shift + shift);
     uint64_t twin = world_.twin, gs = world_.twin - world_.data;
     auto* words = reinterpret_cast<uint32_t*>(twin);
     const uint32_t expected = words[2] + words[3] + words[6];

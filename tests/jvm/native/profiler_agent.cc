@@ -121,9 +121,8 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char*, void*) {
   callbacks.ThreadStart = thread_start;
   callbacks.ThreadEnd = thread_end;
   jvmti->SetEventCallbacks(&callbacks, sizeof(callbacks));
-  for (jvmtiEvent event :
-       {JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD,
-        JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END}) {
+  for (jvmtiEvent event : {JVMTI_EVENT_VM_INIT, JVMTI_EVENT_VM_DEATH, JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_CLASS_LOAD,
+                           JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END}) {
     jvmti->SetEventNotificationMode(JVMTI_ENABLE, event, nullptr);
   }
   return JNI_OK;
