@@ -13,6 +13,7 @@
 #include "agent/cli/hotspot_attach.h"
 #include "agent/cli/launch.h"
 #include "agent/cli/option_text.h"
+#include "agent/cli/report_command.h"
 #include "agent/cli/target_process.h"
 #include "agent/jvmti/options.h"
 
@@ -186,6 +187,10 @@ int run_command(int argc, char** argv) {
   command = add("snapshot", "returns when all that has been recorded so far is in the database",
                 [&] { return simple(arguments, ControlCommand::kSnapshot); });
   add_pid(command, &arguments);
+
+  std::function<int()> report;
+  command = add("report", "what a recording shows, as tables", [&] { return report(); });
+  report = add_report_options(command);
 
   try {
     app.parse(argc, argv);

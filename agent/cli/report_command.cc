@@ -1,0 +1,65 @@
+#include "agent/cli/report_command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "agent/report/report.h"
+
+namespace classaccess {
+namespace {
+
+int run_report(const ReportOptions& options) {
+  std::string text, problem;
+  int status = make_report(options, &text, &problem);
+  if (status != 0) {
+    fprintf(stderr, "classaccess: %s\n", problem.c_str());
+    return status;
+  }
+  if (fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0) return 0;
+  // A reader that has seen enough (head) is no failure; with SIGPIPE ignored it shows here.
+  if (errno == EPIPE) return 0;
+  fprintf(stderr, "classaccess: cannot write the report: %s\n", strerror(errno));
+  return 1;
+}
+
+}  // namespace
+
+std::function<int()> add_report_options(CLI::App* command) {
+  auto options = std::make_shared<ReportOptions>();
+  auto width = std::make_shared<size_t>(0);
+  command->add_option("DB", options->database, "the database of a recording; it may still be written")->required();
+  command->add_option("SECTION", options->sections, "tables to print, see below; all that the recording has");
+  // One value each: what follows is DB or a SECTION.
+  auto list = [&](const char* name, std::vector<std::string>* to, const char* meaning) {
+    command->add_option(name, *to, meaning)->type_name("GLOB")->expected(1)->take_all();
+  };
+  list("--class", &options->selection.classes, "only these classes: a list of patterns as in classes=");
+  list("--thread", &options->selection.threads, "only these threads: a list of patterns as in threads=");
+  auto seconds = [&](const char* name, std::optional<double>* to, const char* meaning) {
+    command
+        ->add_option_function<double>(
+            name, [to](const double& value) { *to = value; }, meaning)
+        ->type_name("SECONDS");
+  };
+  seconds("--since", &options->selection.since, "only single rows from then on, in seconds since the start");
+  seconds("--until", &options->selection.until, "only single rows before then");
+  command->add_option("--top", options->top, "rows of each table (of `fields`: classes); 0: all")
+      ->capture_default_str();
+  command->add_option("--format", options->format, "table, json, or csv (of one SECTION)")->capture_default_str();
+  command->add_option("--width", *width, "columns; default: the terminal's, 80 if there is none")
+      ->check(CLI::Range(40, 10000));
+  command->add_flag("--collapsed", options->collapsed,
+                    "collapsed stacks, class;method;field weight, for flamegraph.pl and speedscope");
+  command->add_option("--source", options->source, "annotate the Java sources below this folder")->type_name("DIR");
+  command->footer(sections_help());
+  return [options, width] {
+    options->width = *width != 0 ? *width : terminal_width();
+    return run_report(*options);
+  };
+}
+
+}  // namespace classaccess
