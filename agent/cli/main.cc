@@ -10,12 +10,14 @@
 
 #include "agent/cli/agent_library.h"
 #include "agent/cli/control_client.h"
+#include "agent/cli/doctor.h"
 #include "agent/cli/hotspot_attach.h"
 #include "agent/cli/launch.h"
 #include "agent/cli/option_text.h"
 #include "agent/cli/report_command.h"
 #include "agent/cli/target_process.h"
 #include "agent/jvmti/options.h"
+#include "agent/report/report.h"
 
 namespace classaccess {
 namespace {
@@ -124,6 +126,13 @@ int run(const Arguments& arguments) {
   return fail(launch(arguments.command, library, option_text(arguments.options)));
 }
 
+int doctor(DoctorPlaces places) {
+  places.jdks = jdks_of_environment();
+  std::vector<Finding> findings = examine(places, real_probe());
+  fputs(findings_text(findings, terminal_width()).c_str(), stdout);
+  return exit_status(findings);
+}
+
 void add_options(CLI::App* command, Arguments* arguments) {
   for (const OptionRow& row : option_rows()) {
     if (!row.available) continue;
@@ -191,6 +200,12 @@ int run_command(int argc, char** argv) {
   std::function<int()> report;
   command = add("report", "what a recording shows, as tables", [&] { return report(); });
   report = add_report_options(command);
+
+  DoctorPlaces places;
+  command = add("doctor", "what this machine and its JVMs offer, and what to do about what is missing",
+                [&] { return doctor(places); });
+  command->add_option("--folder", places.folder, "where the database will be")->capture_default_str();
+  command->add_option("--agent", places.agent, "libclassaccess.so, if it is not beside this command");
 
   try {
     app.parse(argc, argv);

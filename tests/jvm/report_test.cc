@@ -98,5 +98,14 @@ TEST_F(ReportOfTheShop, WrongUsage) {
             std::string::npos);
 }
 
+// This machine can record, or no test of this folder would run.
+TEST_F(ReportOfTheShop, TheDoctorIsContent) {
+  std::string said = expect_command(0, {"doctor", "--folder", folder()});
+  EXPECT_NE(said.find("\nReady to record.\n"), std::string::npos) << said;
+  EXPECT_NE(said.find(oldest_jdk().home + ": "), std::string::npos) << said;
+  EXPECT_NE(expect_command(1, {"doctor", "--folder", "/no/such/folder"}).find("BAD   database folder"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace classaccess
