@@ -12,13 +12,27 @@
 namespace classaccess {
 namespace {
 
-int run_report(const ReportOptions& options) {
+int write_page(const std::string& path, const std::string& page) {
+  FILE* file = fopen(path.c_str(), "we");
+  bool written = file != nullptr && fwrite(page.data(), 1, page.size(), file) == page.size();
+  int error = errno;
+  if (file != nullptr && fclose(file) != 0) {
+    written = false;
+    error = errno;
+  }
+  if (written) return 0;
+  fprintf(stderr, "classaccess: cannot write '%s': %s\n", path.c_str(), strerror(error));
+  return 1;
+}
+
+int run_report(const ReportOptions& options, const std::string& page) {
   std::string text, problem;
   int status = make_report(options, &text, &problem);
   if (status != 0) {
     fprintf(stderr, "classaccess: %s\n", problem.c_str());
     return status;
   }
+  if (options.html) return write_page(page, text);
   if (fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0) return 0;
   // A reader that has seen enough (head) is no failure; with SIGPIPE ignored it shows here.
   if (errno == EPIPE) return 0;
@@ -31,6 +45,7 @@ int run_report(const ReportOptions& options) {
 std::function<int()> add_report_options(CLI::App* command) {
   auto options = std::make_shared<ReportOptions>();
   auto width = std::make_shared<size_t>(0);
+  auto page = std::make_shared<std::string>();
   command->add_option("DB", options->database, "the database of a recording; it may still be written")->required();
   command->add_option("SECTION", options->sections, "tables to print, see below; all that the recording has");
   // One value each: what follows is DB or a SECTION.
@@ -55,10 +70,13 @@ std::function<int()> add_report_options(CLI::App* command) {
   command->add_flag("--collapsed", options->collapsed,
                     "collapsed stacks, class;method;field weight, for flamegraph.pl and speedscope");
   command->add_option("--source", options->source, "annotate the Java sources below this folder")->type_name("DIR");
+  command->add_option("--html", *page, "write one page with charts, which needs no network, in place of tables")
+      ->type_name("FILE");
   command->footer(sections_help());
-  return [options, width] {
+  return [options, width, page] {
+    options->html = !page->empty();
     options->width = *width != 0 ? *width : terminal_width();
-    return run_report(*options);
+    return run_report(*options, *page);
   };
 }
 

@@ -111,6 +111,19 @@ Cell RecordingFile::value(const std::string& sql, const CellRow& values) {
   return all.empty() || all[0].empty() ? Cell() : all[0][0];
 }
 
+std::vector<std::string> RecordingFile::columns(const std::string& sql) {
+  std::vector<std::string> names;
+  if (!error_.empty()) return names;
+  sqlite3_stmt* statement = nullptr;
+  int code = sqlite3_prepare_v2(handle_, sql.c_str(), -1, &statement, nullptr);
+  if (code != SQLITE_OK) fail(code);
+  for (int i = 0; code == SQLITE_OK && i < sqlite3_column_count(statement); ++i) {
+    names.push_back(sqlite3_column_name(statement, i));
+  }
+  sqlite3_finalize(statement);
+  return names;
+}
+
 bool RecordingFile::has(const std::string& table) {
   return !is_null(value("SELECT 1 FROM main.sqlite_master WHERE name = ?1", {table}));
 }

@@ -33,6 +33,8 @@ class RecordingFile {
   // First column of the first row; NULL if there is none.
   Cell value(const std::string& sql, const CellRow& values = {});
   void run(const std::string& sql, const CellRow& values = {}) { each(sql, values, {}); }
+  // The names of a statement's columns.
+  std::vector<std::string> columns(const std::string& sql);
   // A table or view of the recording.
   bool has(const std::string& table);
   // A `diagnostic` row, 0 if there is none.

@@ -7,6 +7,7 @@
 
 #include "agent/report/annotate.h"
 #include "agent/report/collapsed.h"
+#include "agent/report/html.h"
 #include "agent/report/sections.h"
 #include "agent/report/table.h"
 #include "agent/report/text.h"
@@ -31,6 +32,13 @@ std::string usage_problem(const ReportOptions& options) {
     return "there is no format '" + options.format + "'; there are: table, csv, json";
   }
   bool annotates = !options.source.empty();
+  if (options.html && (options.collapsed || annotates || !options.sections.empty() || options.format != "table")) {
+    return "--html is a report of its own: give neither SECTION nor --format, --collapsed, --source";
+  }
+  const SelectionOptions& selected = options.selection;
+  if (options.html && (!selected.classes.empty() || !selected.threads.empty() || selected.since || selected.until)) {
+    return "--html shows the whole recording; the page has a filter of its own";
+  }
   if (options.collapsed && annotates) return "--collapsed and --source are two reports: give one of them";
   if ((options.collapsed || annotates) && !options.sections.empty()) {
     return std::string(annotates ? "--source" : "--collapsed") + " takes no SECTION";
@@ -87,7 +95,9 @@ int make_report(const ReportOptions& options, std::string* out, std::string* pro
   if (!problem->empty()) return kFailure;
 
   std::string text;
-  if (options.collapsed) {
+  if (options.html) {
+    text = html_page(file);
+  } else if (options.collapsed) {
     text = collapsed_stacks(file);
   } else if (!options.source.empty()) {
     text = annotated_sources(file, selection, {options.source, options.format, options.width, options.top}, problem);

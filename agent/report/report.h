@@ -18,6 +18,7 @@ struct ReportOptions {
   std::vector<std::string> sections;  // empty: all that the recording has
   bool collapsed = false;             // collapsed stacks in place of tables
   std::string source;                 // folder of Java sources: annotate them in place of tables
+  bool html = false;                  // a page with charts, of the whole recording, in place of tables
 };
 
 // Exit status: 0, 1 the report cannot be made, 2 the options do not fit together. *out is the

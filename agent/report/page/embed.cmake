@@ -1,0 +1,12 @@
+# cmake -DOUT=embedded.cc -DNAMES=kA;kB -DFILES=a;b -P embed.cmake: each file as bytes of a C++ constant.
+set(text "#include \"agent/report/page/embedded.h\"\n\nnamespace classaccess::embedded {\nnamespace {\n")
+set(views "")
+foreach(name file IN ZIP_LISTS NAMES FILES)
+  file(READ "${file}" bytes HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
+  string(APPEND text "const char ${name}Bytes[] = {\n${bytes}'\\0'};\n")
+  string(APPEND views "const std::string_view ${name}(${name}Bytes, sizeof(${name}Bytes) - 1);\n")
+endforeach()
+string(APPEND text "}  // namespace\n\n${views}\n}  // namespace classaccess::embedded\n")
+file(WRITE "${OUT}" "${text}")
