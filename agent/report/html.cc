@@ -76,12 +76,15 @@ const std::vector<Chart>& charts() {
        "ORDER BY up.class_id, f.offset, f.id"},
       {"timeline", "Single rows in time", "access",
        "WITH span AS (SELECT max(1, max(t_ns) / 100 + 1) AS width FROM access),\n"
-       "top AS (SELECT class_id FROM v_class WHERE class_id IS NOT NULL ORDER BY accesses DESC LIMIT 40)\n"
+       "classes AS (SELECT class_id FROM v_class WHERE class_id IS NOT NULL ORDER BY accesses DESC LIMIT 20),\n"
+       "threads AS (SELECT thread_id FROM access_count GROUP BY thread_id ORDER BY sum(count) DESC LIMIT 20)\n"
        "SELECT a.t_ns / s.width AS bucket, s.width AS bucket_ns, coalesce(c.name, '(others)') AS class,\n"
-       "  coalesce(th.name, '(no name)') AS thread, count(*) AS accesses\n"
-       "FROM access a JOIN span s LEFT JOIN top t ON t.class_id = a.class_id LEFT JOIN class c ON c.id = t.class_id\n"
-       "LEFT JOIN thread th ON th.id = a.thread_id\n"
-       "GROUP BY 1, 3, 4 ORDER BY 1, 3, 4 LIMIT 20000"},
+       "  CASE WHEN h.thread_id IS NULL THEN '(others)' ELSE coalesce(th.name, '(no name)') END AS thread,\n"
+       "  count(*) AS accesses\n"
+       "FROM access a JOIN span s LEFT JOIN classes t ON t.class_id = a.class_id LEFT JOIN class c ON c.id = "
+       "t.class_id\n"
+       "LEFT JOIN threads h ON h.thread_id = a.thread_id LEFT JOIN thread th ON th.id = h.thread_id\n"
+       "GROUP BY 1, 3, 4 ORDER BY 1, 3, 4"},
       {"matrix", "Threads and classes", "access_count",
        "SELECT coalesce(thread, '(no name)') AS thread, class, accesses, loads, stores, rmws\nFROM v_thread_class\n"
        "ORDER BY accesses DESC, thread, class LIMIT 2000"},
@@ -97,7 +100,7 @@ const std::vector<Chart>& charts() {
        "  max(1, max(bucket) / 200 + 1) AS buckets FROM page_access)\n"
        "SELECT bucket / buckets AS column, buckets AS buckets_of_100_ms, (page - low) / pages AS line,\n"
        "  low + (page - low) / pages * pages AS first_page, pages, sum(count) AS touches\n"
-       "FROM page_access JOIN span GROUP BY 1, 3 ORDER BY 1, 3 LIMIT 40000"},
+       "FROM page_access JOIN span GROUP BY 1, 3 ORDER BY 1, 3"},
       {"calls", "Calls by duration", "call_histogram",
        "SELECT f.name AS function, h.log2_ns, sum(h.count) AS calls\n"
        "FROM call_histogram h JOIN function f ON f.id = h.function_id\nGROUP BY 1, 2 ORDER BY 1, 2 LIMIT 5000"},

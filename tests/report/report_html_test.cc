@@ -182,6 +182,28 @@ TEST_F(ReportInBrowser, DrawsTheLayoutOfTheChosenClass) {
             "unused=0 / 600 / 5 / FROM v_never_read / ");
 }
 
+// Cells of the heatmap and of the calls' histogram; a table that is cut says so.
+TEST_F(ReportInBrowser, DrawsPagesAndCallsAndSaysWhatIsCut) {
+  shop.change(
+      "INSERT INTO page_access VALUES(1, 7, 'load', 0, 5), (1, 7, 'store', 0, 2), (2, 9, 'store', 3, 1);"
+      "CREATE TABLE function(id, name); INSERT INTO function VALUES(1, 'f'), (2, 'g');"
+      "CREATE TABLE call_histogram(function_id, log2_ns, count); INSERT INTO call_histogram VALUES(1, 5, 3), (1, 6, "
+      "4), "
+      "(2, 5, 1);"
+      "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1600) INSERT INTO class SELECT i, "
+      "'c' || i, 'instance', NULL, 16, NULL FROM n;"
+      "INSERT INTO tally(thread_id, class_id, op, count, bytes) SELECT 1, id, 'load', 1, 1 FROM class WHERE id >= "
+      "1000");
+  EXPECT_EQ(
+      say(std::string(kRows) +
+          "say([].map.call(document.querySelectorAll('#pages rect title'), function (at) { return at.textContent; })"
+          ".join(', ')); say(document.querySelectorAll('#calls rect').length); filter('g');"
+          "say(document.querySelectorAll('#calls rect').length); say(document.querySelector('#classes > "
+          "p').textContent);"
+          "say(document.querySelector('#fields > p') === null);"),
+      "pages from 7: 7 touches, pages from 9: 1 touches / 3 / 1 / the first 500 rows: the SQL has a LIMIT / true / ");
+}
+
 TEST_F(ReportInBrowser, OfAnEmptyRecordingHasNoError) {
   shop.change("DELETE FROM run; DELETE FROM diagnostic; DELETE FROM event; DELETE FROM tally");
   EXPECT_EQ(say(std::string(kRows) + "say(sum()); say(rows('classes'));"), "0 accesses shown /  / ");

@@ -216,7 +216,7 @@
       if (!run) return nothing(place);
       var line = place.append('table').append('tbody').selectAll('tr').data(charts.run.columns).enter().append('tr');
       line.append('td').text(function (name) { return name.replace(/_/g, ' '); });
-      line.append('td').style('white-space', 'normal').attr('id', function (name) { return 'run-' + name; }).text(function (name) {
+      line.append('td').style('white-space', 'normal').style('max-width', '70em').style('overflow-wrap', 'anywhere').attr('id', function (name) { return 'run-' + name; }).text(function (name) {
         return typeof run[name] === 'number' ? count(run[name]) : run[name];
       });
     },
@@ -258,6 +258,10 @@
     var section = page.append('section').attr('id', chart.id);
     section.append('h2').text(chart.title);
     section.append('div').attr('class', 'chart');
+    var limit = / LIMIT (\d+)$/.exec(chart.sql);
+    if (limit && chart.rows.length >= +limit[1]) {
+      section.append('p').attr('class', 'empty').text('the first ' + count(+limit[1]) + ' rows: the SQL has a LIMIT');
+    }
     var more = section.append('details');
     more.append('summary').text('SQL');
     more.append('pre').text(chart.sql);
