@@ -62,8 +62,11 @@ std::function<int()> add_report_options(CLI::App* command) {
   };
   seconds("--since", &options->selection.since, "only single rows from then on, in seconds since the start");
   seconds("--until", &options->selection.until, "only single rows before then");
-  command->add_option("--top", options->top, "rows of each table (of `fields`: classes); 0: all")
-      ->capture_default_str();
+  command
+      ->add_option_function<size_t>(
+          "--top", [options](const size_t& rows) { options->top = rows; },
+          "rows of each table (of `fields`: classes), 0: all; default: 10 in a terminal, all as csv or json")
+      ->type_name("N");
   command->add_option("--format", options->format, "table, json, or csv (of one SECTION)")->capture_default_str();
   command->add_option("--width", *width, "columns; default: the terminal's, 80 if there is none")
       ->check(CLI::Range(40, 10000));

@@ -192,12 +192,12 @@ std::string annotated_sources(RecordingFile& file, const Selection& selection, c
                    [](const auto& a, const auto& b) { return a.second->accesses > b.second->accesses; });
   size_t shown = options.top == 0 ? order.size() : std::min(options.top, order.size());
   size_t more = order.size() - shown;
+  order.resize(shown);
   if (options.format != "table") {
     Table table = line_table(order);
     if (options.format == "csv") return table_as_csv(table);
     return table_as_json(table, "") + "\n";
   }
-  order.resize(shown);
   std::string text;
   for (const auto& [path, source] : order) text += (text.empty() ? "" : "\n") + listing(path, *source, options.width);
   if (!text.empty()) text += "\n";

@@ -54,6 +54,11 @@ std::string usage_problem(const ReportOptions& options) {
   return "";
 }
 
+size_t rows_wanted(const ReportOptions& options) {
+  constexpr size_t kInTerminal = 10, kAll = 0;
+  return options.top.value_or(options.format == "table" ? kInTerminal : kAll);
+}
+
 std::vector<Table> make_tables(const ReportOptions& options, RecordingFile& file, Selection& selection) {
   std::vector<const Section*> wanted;
   for (const std::string& name : options.sections) wanted.push_back(find_section(name));
@@ -67,7 +72,7 @@ std::vector<Table> make_tables(const ReportOptions& options, RecordingFile& file
   for (const Section* section : wanted) {
     if (std::find(done.begin(), done.end(), section) != done.end()) continue;
     done.push_back(section);
-    tables.push_back(section->make({file, selection, options.top}));
+    tables.push_back(section->make({file, selection, rows_wanted(options)}));
     tables.back().name = section->name;
   }
   return tables;
@@ -100,7 +105,8 @@ int make_report(const ReportOptions& options, std::string* out, std::string* pro
   } else if (options.collapsed) {
     text = collapsed_stacks(file);
   } else if (!options.source.empty()) {
-    text = annotated_sources(file, selection, {options.source, options.format, options.width, options.top}, problem);
+    text = annotated_sources(file, selection, {options.source, options.format, options.width, rows_wanted(options)},
+                             problem);
   } else {
     std::vector<Table> tables = make_tables(options, file, selection);
     if (options.format == "json") {

@@ -2,6 +2,7 @@
 // Context: the classaccess command.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace classaccess {
 struct ReportOptions {
   std::string database;
   SelectionOptions selection;
-  size_t top = 10;                    // rows of a table; 0: all
+  std::optional<size_t> top;          // rows of a table, 0: all; not given: 10 in a terminal, all as data
   std::string format = "table";       // table, csv, json
   size_t width = 80;                  // of the terminal
   std::vector<std::string> sections;  // empty: all that the recording has

@@ -1,6 +1,7 @@
 // Each table of the report on a known recording: exact text, and the same numbers as SQL gives.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -20,7 +21,6 @@ class Report : public ::testing::Test {
   }
   std::string csv(const std::string& section, ReportOptions options = {}) {
     options.format = "csv";
-    options.top = 0;
     return report({section}, options);
   }
   // The rows of SQL as CSV without its header; no value here needs quotes.
@@ -241,6 +241,19 @@ TEST_F(Report, TopSaysWhatItLeavesOut) {
             "com.acme.Order        36    80.00     24      10     2    239        3        2\n"
             "  2 more (--top 0 shows all)\n"
             "  objects: different ones between two collections, at most\n");
+  EXPECT_EQ(csv("classes", options),
+            "class,accesses,share,loads,stores,rmws,bytes,threads,objects\ncom.acme.Order,36,80,24,10,2,239,3,2\n");
+}
+
+// Ten rows are for eyes; data is whole unless --top says otherwise.
+TEST_F(Report, DataIsNotCut) {
+  shop.change(
+      "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1029) INSERT INTO class "
+      "SELECT i, 'c' || i, 'instance', NULL, 16, NULL FROM n;"
+      "INSERT INTO tally(class_id, op, count, bytes) SELECT id, 'load', 1, 1 FROM class WHERE id >= 1000");
+  std::string data = csv("classes");
+  EXPECT_EQ(std::count(data.begin(), data.end(), '\n'), 1 + 3 + 30);
+  EXPECT_NE(report({"classes"}).find("\n  23 more (--top 0 shows all)\n"), std::string::npos);
 }
 
 TEST_F(Report, Json) {
