@@ -34,6 +34,9 @@ void fill(const SectionInput& input, const std::string& sql, Table* table);
 // A column that is not zero in some row is not left out where there is no room: its rank becomes 0.
 void keep_if_used(const std::string& column, Table* table);
 
+// The report says what this row of `diagnostic` means.
+bool has_meaning(const std::string& diagnostic);
+
 // A part of a SELECT over r_count or r_all, with alias t: loads, stores, rmws.
 extern const char kOperationSums[];
 

@@ -1,5 +1,6 @@
 // What the tool itself did, cost, and could not do: the `diagnostic` table in words.
-#include <cstring>
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "agent/report/sections.h"
@@ -67,12 +68,24 @@ constexpr Meaning kMeanings[] = {
     {"traps_native", false, "traps in libraries, where those are not probed"},
     {"criticals", false, "JNI critical arrays and strings handed out"},
     {"kernel_runs", false, "parts of the heap touched by system calls"},
+    {"library_texts_left_out", false, "parts of libraries whose code is not probed: there are too many"},
+    {"verified", false, "answers of the resolver that the heap confirms (verifying build)"},
+    {"unverified", false, "answers of the resolver that could not be compared (verifying build)"},
     {"handlers_behind", false, "signal handlers of other libraries, put behind ours"},
     {"commits", false, "parts of the heap made shared and closed"},
     {"uncommits", false, "parts of the heap given back"},
     {"heap_walks", false, "walks of a region for the starts of its objects"},
     {"dictionary", false, "different (thread, site, class, field, part, operation)"},
 };
+
+}  // namespace
+
+bool has_meaning(const std::string& diagnostic) {
+  return std::any_of(std::begin(kMeanings), std::end(kMeanings),
+                     [&](const Meaning& meaning) { return diagnostic == meaning.name; });
+}
+
+namespace {
 
 struct Measured {
   int64_t value = 0;

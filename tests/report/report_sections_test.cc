@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "agent/base/counters.h"
+#include "agent/report/sections.h"
 #include "tests/report/recorded_shop.h"
 
 namespace classaccess {
@@ -292,6 +294,16 @@ TEST_F(Report, ProblemsAndCost) {
             "== What the tool could not do\n"
             "  nothing: every access of the chosen classes and threads was recorded, with its\n"
             "  object\n");
+}
+
+// Whoever adds a counter says here what it means to a user (sections_cost.cc).
+TEST_F(Report, EveryCounterHasAMeaning) {
+#define X(name, unit) EXPECT_TRUE(has_meaning(#name)) << #name;
+  CLASSACCESS_COUNTERS(X)
+#undef X
+  // The threads' and the writer's: each recording has a row for all of them.
+  for (const std::string& name : query(shop.path, "SELECT name FROM diagnostic"))
+    EXPECT_TRUE(has_meaning(name)) << name;
 }
 
 TEST_F(Report, Collapsed) {
