@@ -12,7 +12,20 @@
 namespace classaccess {
 namespace {
 
+// `--html x.db` is a slip of the hand: the page would take the place of a recording.
+bool is_database(const std::string& path) {
+  char start[16] = {};
+  FILE* file = fopen(path.c_str(), "re");
+  size_t got = file != nullptr ? fread(start, 1, sizeof(start), file) : 0;
+  if (file != nullptr) fclose(file);
+  return got == sizeof(start) && memcmp(start, "SQLite format 3", sizeof(start)) == 0;
+}
+
 int write_page(const std::string& path, const std::string& page) {
+  if (is_database(path)) {
+    fprintf(stderr, "classaccess: '%s' is a database: give --html another file\n", path.c_str());
+    return 1;
+  }
   FILE* file = fopen(path.c_str(), "we");
   bool written = file != nullptr && fwrite(page.data(), 1, page.size(), file) == page.size();
   int error = errno;

@@ -78,6 +78,12 @@ TEST_F(ReportOfTheShop, IsTrue) {
     std::istringstream lines(tables);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 
+    EXPECT_EQ(report({"--html", path("page.html")}), "");
+    EXPECT_NE(read_text(path("page.html")).find("\"com.acme.shop.Warehouse\""), std::string::npos);
+    EXPECT_EQ(expect_command(1, {"report", database_, "--html", database_}),
+              "classaccess: '" + database_ + "' is a database: give --html another file\n");
+    EXPECT_EQ(db.text("PRAGMA quick_check"), "ok");
+
     std::string sources = report({"--source", CLASSACCESS_HARNESS_SOURCES});
     EXPECT_NE(sources.find("shop/Shipping.java  "), std::string::npos) << sources;
     EXPECT_NE(sources.find("     19        order.shipped = true;\n"), std::string::npos) << sources;
