@@ -68,11 +68,18 @@ public final class LayoutWorkload {
         }
         CountDownLatch ready = new CountDownLatch(40);
         CountDownLatch never = new CountDownLatch(1);
-        for (int i = 0; i < 40; i++) {
+        Thread[] threads = new Thread[40];
+        for (int i = 0; i < threads.length; i++) {
             final int depth = i;
-            start.invoke(null, (Runnable) () -> park(depth, ready, never));
+            threads[i] = (Thread) start.invoke(null, (Runnable) () -> park(depth, ready, never));
         }
         ready.await();
+        // Parked, and off its carrier: only then it has a StackChunk.
+        for (Thread thread : threads) {
+            while (thread.getState() != Thread.State.WAITING) {
+                Thread.sleep(10);
+            }
+        }
         Thread.sleep(100);
     }
 
