@@ -1,7 +1,9 @@
 // The records of several threads together: an object that one of them uses may have been made by
 // another, whose records nobody has looked at.
+#include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/probed_access.h"
+#include "agent/protect/armed_pages.h"
 
 namespace classaccess {
 namespace {
@@ -12,6 +14,8 @@ constexpr uint8_t kPatience = 8;
 // may be waiting for him.
 constexpr uint64_t kAskNs = 20000;
 constexpr int kAsks = 50000, kAsksOfAskers = 250;
+// Beside a record's probe id: its store has made an object, which is marked already.
+constexpr uint64_t kNoted = 1ull << 63;
 
 }  // namespace
 
@@ -67,6 +71,43 @@ bool ProbedAccess::ask_others(ThreadState* asker, int times) {
   asker->probes.asking.store(false, std::memory_order_relaxed);
   t_unknown = unknown;
   return (busy != 0 && times < kAsks) || (asking != 0 && times < kAsksOfAskers);
+}
+
+void ProbedAccess::note_headers(ThreadState* thread) {
+  ProbeBuffer& buffer = thread->probes;
+  const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
+  uint64_t end = 0;
+  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const uint64_t drained = buffer.drained.load(std::memory_order_relaxed);
+  uint64_t at = buffer.noted > drained ? buffer.noted : drained;
+  if (end - buffer.begin > ProbeBuffer::kBytes) return;
+  while (at < end) {
+    auto& record = *reinterpret_cast<ProbeRecord*>(at);
+    const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
+    const uint64_t next = at + 8u * probe.shape.record_words;
+    if (next >= end) break;  // not proven to be made
+    if (probe.operand.op == Op::kStore && !probe.operand.has_index && g_armed.in_range(record.address) &&
+        path_->note_probed_header(thread, static_cast<CachedInstruction*>(probe.owner), record.address)) {
+      record.probe_id |= kNoted;
+    }
+    at = next;
+  }
+  buffer.noted = at;
+}
+
+// What the thread did to an object before it had its header makes no access to a field.
+void ProbedAccess::forget_noted(ProbeBuffer& buffer) {
+  for (uint64_t at = buffer.drained.load(std::memory_order_relaxed); at < buffer.noted;) {
+    auto& record = *reinterpret_cast<ProbeRecord*>(at);
+    if ((record.probe_id & kNoted) != 0) {
+      record.probe_id &= ~kNoted;
+      const uint64_t object = record.address - path_->layout->klass_offset;
+      path_->resolver->forget(object, object + 8);
+    }
+    at += 8u * g_probes.row(static_cast<uint32_t>(record.probe_id)).shape.record_words;
+  }
+  buffer.noted = 0;
 }
 
 }  // namespace classaccess

@@ -27,8 +27,6 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 4096;
 constexpr uint64_t kStride = ProbeBuffer::kBytes + kGuardBytes;
-// Beside a record's probe id: its store has made an object, which is marked already.
-constexpr uint64_t kNoted = 1ull << 63;
 
 template <typename T>
 T load_twin(const VmLayout& layout, uint64_t address) {
@@ -201,43 +199,6 @@ inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item) const {
   }
   uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
   return offset >= slot.offset && offset + slot.size <= slot.offset + (length << slot.log2_element);
-}
-
-void ProbedAccess::note_headers(ThreadState* thread) {
-  ProbeBuffer& buffer = thread->probes;
-  const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
-  uint64_t end = 0;
-  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
-  std::atomic_thread_fence(std::memory_order_acquire);
-  const uint64_t drained = buffer.drained.load(std::memory_order_relaxed);
-  uint64_t at = buffer.noted > drained ? buffer.noted : drained;
-  if (end - buffer.begin > ProbeBuffer::kBytes) return;
-  while (at < end) {
-    auto& record = *reinterpret_cast<ProbeRecord*>(at);
-    const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
-    const uint64_t next = at + 8u * probe.shape.record_words;
-    if (next >= end) break;  // not proven to be made
-    if (probe.operand.op == Op::kStore && !probe.operand.has_index && g_armed.in_range(record.address) &&
-        path_->note_probed_header(thread, static_cast<CachedInstruction*>(probe.owner), record.address)) {
-      record.probe_id |= kNoted;
-    }
-    at = next;
-  }
-  buffer.noted = at;
-}
-
-// What the thread did to an object before it had its header makes no access to a field.
-void ProbedAccess::forget_noted(ProbeBuffer& buffer) {
-  for (uint64_t at = buffer.drained.load(std::memory_order_relaxed); at < buffer.noted;) {
-    auto& record = *reinterpret_cast<ProbeRecord*>(at);
-    if ((record.probe_id & kNoted) != 0) {
-      record.probe_id &= ~kNoted;
-      const uint64_t object = record.address - path_->layout->klass_offset;
-      path_->resolver->forget(object, object + 8);
-    }
-    at += 8u * g_probes.row(static_cast<uint32_t>(record.probe_id)).shape.record_words;
-  }
-  buffer.noted = 0;
 }
 
 bool ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {

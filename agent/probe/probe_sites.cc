@@ -113,19 +113,6 @@ bool ProbeSites::may_be_oop(const Instruction& in) const {
   return oop >= oops_.heap_low && oop + 16 <= oops_.heap_high;
 }
 
-// The sites before `pc` whose jump has bytes in [pc, pc + length).
-int ProbeSites::dependents_of(uint64_t pc, int length, Site** out) const {
-  int count = 0;
-  for (uint64_t before = 1; before < kMaxJump; ++before) {
-    Site* site = find(pc - before);
-    if (site == nullptr || !in_force(*site)) continue;
-    uint64_t at = pc - before;
-    if (at + site->patch_length < pc + static_cast<uint64_t>(length) && at + site->jump_length > pc)
-      out[count++] = site;
-  }
-  return count;
-}
-
 // A library's text is not writable.
 bool ProbeSites::write(const Site& site, const uint8_t* from, const uint8_t* to) {
   const uint64_t pc = site.pc.load(std::memory_order_relaxed);
@@ -134,35 +121,6 @@ bool ProbeSites::write(const Site& site, const uint8_t* from, const uint8_t* to)
                                                        : CodePatch::write(pc, from, to, site.patch_length);
   patches_.fetch_add(1, std::memory_order_seq_cst);
   return done;
-}
-
-bool ProbeSites::restore(Site* site) {
-  const bool may_go = site->request.kind == ProbeKind::kCompiled;
-  if (exact_only_ && may_go && !CodePatch::is_exact(site->pc.load(std::memory_order_relaxed), site->patch_length)) {
-    return false;
-  }
-  if (!write(*site, site->jump, site->original)) return !in_force(*site);
-  site->probe.store(0, std::memory_order_release);
-  count(g_counters.probes_taken_back);
-  return true;
-}
-
-// Takes back the jumps that need this site's bytes, the farthest first; appends them to
-// `taken`, so that laying from the last to the first lays the nearest first.
-bool ProbeSites::take_back_dependents(Site* site, Site** taken, int* count) {
-  Site* direct[kMaxJump];
-  const int length = site->request.instruction->length < kMaxJump ? site->request.instruction->length : kMaxJump;
-  int found = dependents_of(site->pc.load(std::memory_order_relaxed), length, direct);
-  if (found != 0 && !CodePatch::can_serialise()) return false;
-  for (int i = 0; i < found; ++i) {
-    if (*count >= kMaxDependents) return false;
-    if (!in_force(*direct[i])) continue;  // by way of another one
-    if (!take_back_dependents(direct[i], taken, count) || !restore(direct[i])) return false;
-    // Nobody may run the old jump's head with its neighbour's new bytes.
-    CodePatch::serialise_cores();
-    taken[(*count)++] = direct[i];
-  }
-  return true;
 }
 
 // What the displacement must look like: its last bytes are those behind the site.
@@ -385,86 +343,6 @@ LayResult ProbeSites::lay(const Request& request) {
     count(refusal_of(result)->sites);
   }
   return result;
-}
-
-LayResult ProbeSites::take_back(uint64_t pc) {
-  Site* site = find(pc);
-  if (site == nullptr) return LayResult::kLaid;
-  if (lock_.test_and_set(std::memory_order_acquire)) return LayResult::kBusy;
-  bool done = true;
-  if (in_force(*site)) {
-    Site* taken[kMaxDependents];
-    int count = 0;
-    done = take_back_dependents(site, taken, &count) && restore(site);
-    lay_again(taken, count);
-  }
-  lock_.clear(std::memory_order_release);
-  return done ? LayResult::kLaid : LayResult::kBytesChanged;
-}
-
-// Under the lock.
-uint32_t ProbeSites::restore_all() {
-  uint32_t left = 0;
-  for (uint32_t id = 1; id < sites_.end(); ++id) {
-    Site* site = &sites_.row(id);
-    if (!in_force(*site)) continue;
-    Site* taken[kMaxDependents];
-    int count = 0;
-    if (!take_back_dependents(site, taken, &count) || !restore(site)) ++left;
-  }
-  return left;
-}
-
-uint32_t ProbeSites::take_back_all() {
-  if (table_ == nullptr) return 0;
-  while (lock_.test_and_set(std::memory_order_acquire)) {
-  }
-  uint32_t left = restore_all();
-  lock_.clear(std::memory_order_release);
-  return left;
-}
-
-bool ProbeSites::close(Program program) {
-  const bool running = program == Program::kRunning;
-  auto done = [&] { return closed() && (running || left_behind.load(std::memory_order_relaxed) == 0); };
-  if (table_ == nullptr || done()) return false;
-  while (lock_.test_and_set(std::memory_order_acquire)) {
-    if (running) return false;
-  }
-  const bool ours = !done();
-  if (ours) {
-    closed_.store(true, std::memory_order_relaxed);
-    exact_only_ = running;
-    left_behind.store(restore_all(), std::memory_order_relaxed);
-    exact_only_ = false;
-  }
-  lock_.clear(std::memory_order_release);
-  return ours;
-}
-
-ProbeSites::Remains ProbeSites::remains() const {
-  Remains remains;
-  if (table_ == nullptr) return remains;
-  for (uint32_t id = 1; id < sites_.end(); ++id) {
-    const Site& site = sites_.row(id);
-    uint8_t now[kMaxJump];
-    if (site.patch_length == 0) continue;
-    if (safe_copy_prefix(now, site.pc.load(std::memory_order_relaxed), site.patch_length) != site.patch_length) {
-      ++remains.other;
-    } else if (memcmp(now, site.jump, site.patch_length) == 0) {
-      ++remains.patched;
-    } else {
-      ++(memcmp(now, site.original, site.patch_length) == 0 ? remains.original : remains.other);
-    }
-  }
-  return remains;
-}
-
-uint32_t ProbeSites::in_force_now() const {
-  uint32_t count = 0;
-  if (table_ == nullptr) return 0;
-  for (uint32_t id = 1; id < sites_.end(); ++id) count += in_force(sites_.row(id)) ? 1 : 0;
-  return count;
 }
 
 }  // namespace classaccess
