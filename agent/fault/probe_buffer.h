@@ -33,6 +33,12 @@ struct alignas(64) CountSlot {
 struct ProbeBuffer {
   static constexpr uint64_t kBytes = 64 << 10;
   static constexpr uint32_t kSlots = 8192;
+  static constexpr uint32_t kInsides = 64;
+
+  // A pointer into an object that operands had as their base: loops over a string keep it.
+  struct Inside {
+    uint64_t base = 0, object = 0;
+  };
 
   uint64_t begin = 0;
   std::atomic<uint64_t> drained{0};
@@ -40,6 +46,7 @@ struct ProbeBuffer {
   std::atomic<const uint64_t*> cursor{nullptr};  // the owner's; null: it has none
   CountSlot* slots = nullptr;
   AccessRecord* firsts = nullptr;    // of each slot: the first access that it stands for
+  Inside insides[kInsides];
   bool counted = false;              // some slot has a count
   uint64_t with_count[kSlots / 64] = {};  // which, a bit each
   bool mounted = false;              // a virtual thread runs on the owner (JVMTI events)

@@ -258,17 +258,33 @@ bool ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item
   bool named = starts_object(item.object);
   if (!named && item.inside != item.base) named = starts_object(item.object = item.inside);
   ++thread->counters.probed;
+  const bool store = probe.operand.op == Op::kStore;
   CountSlot* slot = nullptr;
-  if (named) {
-    item.klass_word = klass_word_of(layout, item.object);
+  // Counted in a line that fits: that the address lies in `object` is asked there.
+  auto counted = [&](uint64_t object) {
+    item.object = object;
+    item.klass_word = klass_word_of(layout, object);
     // Forwarded (Shenandoah): the Klass of compact headers is at the copy.
-    const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, item.object) & 3) == 3;
-    slot = slot_of(thread, item);
-    bool header_store = probe.operand.op == Op::kStore && item.address - item.object < header_bytes_;
-    if (!header_store && !forwarded && count_again(thread, slot, item)) return true;
-    if (header_store || forwarded) slot = nullptr;
+    const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, object) & 3) == 3;
+    const bool header_store = store && item.address - object < header_bytes_;
+    slot = forwarded || header_store ? nullptr : slot_of(thread, item);
+    return slot != nullptr && count_again(thread, slot, item);
+  };
+  if (named) return counted(item.object) || take_slowly(thread, probe, item, slot, true);
+  // A pointer into an object: the one it pointed into last, else the nearest below.
+  ProbeBuffer::Inside& inside = inside_of(thread, item.base);
+  const bool again = inside.base == item.base && starts_object(inside.object);
+  if (again && counted(inside.object)) return true;
+  const uint64_t below = again ? 0 : starts_->at_or_below(item.address, layout.heap_low);
+  if (below != 0 && counted(below)) {
+    inside = {item.base, below};
+    return true;
   }
-  return take_slowly(thread, probe, item, slot, named);
+  return take_slowly(thread, probe, item, nullptr, false);
+}
+
+ProbeBuffer::Inside& ProbedAccess::inside_of(ThreadState* thread, uint64_t base) {
+  return thread->probes.insides[(base * 0x9e3779b97f4a7c15ull >> 40) % ProbeBuffer::kInsides];
 }
 
 inline AccessRecord& first_of(ThreadState* thread, const CountSlot* slot) {
@@ -357,6 +373,7 @@ bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& it
   if (plain && slot == nullptr && !named) {
     // A pointer into the object: it is known now.
     item.object = record.object;
+    inside_of(thread, item.base) = {item.base, record.object};
     item.klass_word = klass_word_of(*path_->layout, item.object);
     slot = slot_of(thread, item);
     if (count_again(thread, slot, item)) return true;
