@@ -291,6 +291,14 @@ inline AccessRecord& first_of(ThreadState* thread, const CountSlot* slot) {
   return thread->probes.firsts[slot - thread->probes.slots];
 }
 
+// The operand is a pointer into `object`, which is known now.
+CountSlot* ProbedAccess::slot_inside(ThreadState* thread, Item& item, uint64_t object) {
+  item.object = object;
+  item.klass_word = klass_word_of(*path_->layout, object);
+  inside_of(thread, item.base) = {item.base, object};
+  return slot_of(thread, item);
+}
+
 CountSlot* ProbedAccess::slot_of(ThreadState* thread, const Item& item) {
   uint64_t hash = (item.key * 0x9e3779b97f4a7c15ull) ^ (item.klass_word * 0xc2b2ae3d27d4eb4full) ^
                   (item.bytecode_pointer * 0x165667b19e3779f9ull);
@@ -363,6 +371,7 @@ bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& it
     }
     const Resolution& found = probed.resolution;
     bool not_selected = found.kind == Resolution::kObject && !found.class_info->selected;
+    if (not_selected && !named) slot = slot_inside(thread, item, found.object);
     if (slot != nullptr && not_selected && found.object == item.object) {
       install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
       slot->selected = false;
@@ -371,11 +380,7 @@ bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& it
   }
   bool plain = record.kind == RecordKind::kAccess && record.class_id != 0;
   if (plain && slot == nullptr && !named) {
-    // A pointer into the object: it is known now.
-    item.object = record.object;
-    inside_of(thread, item.base) = {item.base, record.object};
-    item.klass_word = klass_word_of(*path_->layout, item.object);
-    slot = slot_of(thread, item);
+    slot = slot_inside(thread, item, record.object);
     if (count_again(thread, slot, item)) return true;
   }
   if (slot != nullptr && plain && record.object == item.object) {

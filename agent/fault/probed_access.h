@@ -71,6 +71,7 @@ class ProbedAccess {
   bool take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns);
   bool take_item(ThreadState* thread, const Probe& probe, Item& item);
   static ProbeBuffer::Inside& inside_of(ThreadState* thread, uint64_t base);
+  CountSlot* slot_inside(ThreadState* thread, Item& item, uint64_t object);
   static CountSlot* slot_of(ThreadState* thread, const Item& item);
   bool count_again(ThreadState* thread, CountSlot* slot, const Item& item);
   // `named`: the operand named the object. `slot`: null: not to be counted together.
