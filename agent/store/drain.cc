@@ -70,6 +70,7 @@ uint64_t Drain::round() {
   uint64_t taken = 0, now = monotonic_ns();
   probes_due_ = now - last_probes_ns_ >= kProbesNs;
   if (probes_due_) last_probes_ns_ = now;
+  const bool contents = pages_.take_contents();
   sources_.threads->for_each([&](ThreadState& state) {
     if (database_.failed() || !full()) {
       take(state);
@@ -77,6 +78,7 @@ uint64_t Drain::round() {
     }
     taken += commit_if_due();
   });
+  if (contents) pages_.contents_taken();
   if (!database_.failed()) {
     catalog_.update_collections(&changed_);
     taken += commit_if_due();

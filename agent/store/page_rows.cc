@@ -60,13 +60,13 @@ bool PageRows::has_changes() {
   return has_new_;
 }
 
-void PageRows::take_contents() {
+bool PageRows::take_contents() {
   std::lock_guard lock(mutex_);
-  if (!has_new_) return;
+  if (!has_new_) return false;
   writing_ = std::move(new_);
   new_ = {};
   has_new_ = false;
-  has_contents_ = true;
+  return true;
 }
 
 // Each entry leaves memory when it is written: after an error or a lock the rest is for the next call, and the

@@ -42,6 +42,9 @@ class PageRows {
   // Replaces what the tables say of the pages that have been touched.
   void put_contents(PageContents contents);
 
+  // Before and after a round over all rings: what was put before it speaks of touches that it has seen.
+  bool take_contents();
+  void contents_taken() { has_contents_ = true; }
   bool has_changes();
 
   // Writes what was taken. Needs a transaction. ensure_class(id): writes the class's row if it is not there yet.
@@ -72,7 +75,6 @@ class PageRows {
   bool flush_share(const PageContents::Share& share);
   template <typename EnsureClass>
   bool flush_contents(EnsureClass&& ensure_class);
-  void take_contents();
 
   std::unordered_map<CountKey, uint64_t, CountHash> counts_;
   std::unordered_map<uint64_t, uint64_t> transitions_of_;  // from << 32 | to
@@ -91,7 +93,6 @@ class PageRows {
 
 template <typename EnsureClass>
 bool PageRows::flush_contents(EnsureClass&& ensure_class) {
-  take_contents();
   if (!has_contents_) return true;
   if (!clear_shares_.run()) return false;
   for (const PageContents::Share& share : writing_.shares) {
