@@ -1,6 +1,5 @@
 // The records of several threads together: an object that one of them uses may have been made by
 // another, whose records nobody has looked at.
-#include "agent/base/safe_load.h"
 #include "agent/base/wake.h"
 #include "agent/fault/probed_access.h"
 #include "agent/protect/armed_pages.h"
@@ -75,13 +74,10 @@ bool ProbedAccess::ask_others(ThreadState* asker, int times) {
 
 void ProbedAccess::note_headers(ThreadState* thread) {
   ProbeBuffer& buffer = thread->probes;
-  const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
-  uint64_t end = 0;
-  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
-  std::atomic_thread_fence(std::memory_order_acquire);
+  const uint64_t end = end_of(buffer);
+  if (end == 0) return;
   const uint64_t drained = buffer.drained.load(std::memory_order_relaxed);
   uint64_t at = buffer.noted > drained ? buffer.noted : drained;
-  if (end - buffer.begin > ProbeBuffer::kBytes) return;
   while (at < end) {
     auto& record = *reinterpret_cast<ProbeRecord*>(at);
     const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));

@@ -156,15 +156,21 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
   return buffer.begin;
 }
 
-void ProbedAccess::drain(ThreadState* thread, bool all) {
-  ProbeBuffer& buffer = thread->probes;
+// Behind the last record; 0: it has no cursor of its own.
+uint64_t ProbedAccess::end_of(const ProbeBuffer& buffer) {
   const uint64_t* cursor = buffer.cursor.load(std::memory_order_acquire);
   uint64_t end = 0;
   // The owner may be gone without a word, and its thread-local storage with it.
-  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return;
+  if (cursor == nullptr || !safe_load(reinterpret_cast<uint64_t>(cursor), &end)) return 0;
   std::atomic_thread_fence(std::memory_order_acquire);
+  return end - buffer.begin <= ProbeBuffer::kBytes ? end : 0;
+}
+
+void ProbedAccess::drain(ThreadState* thread, bool all) {
+  ProbeBuffer& buffer = thread->probes;
+  const uint64_t end = end_of(buffer);
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
-  if (end - buffer.begin > ProbeBuffer::kBytes || at >= end) return;
+  if (at >= end) return;
   find_owner(thread);
   if (buffer.noted > at) forget_noted(buffer);
   const uint64_t t_ns = monotonic_ns();

@@ -80,6 +80,7 @@ class ProbedAccess {
   void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
                const ClassInfo* info, bool mirror);
   void find_owner(ThreadState* thread);
+  static uint64_t end_of(const ProbeBuffer& buffer);
   // Marks the objects whose Klass the thread's records have written, until they are drained.
   void note_headers(ThreadState* thread);
   void forget_noted(ProbeBuffer& buffer);

@@ -2,22 +2,10 @@
 
 #include <algorithm>
 
+#include "agent/heap/class_pattern.h"
+
 namespace classaccess {
 namespace {
-
-bool glob_fits(std::string_view glob, std::string_view name, bool crosses_dots) {
-  if (glob.empty()) return name.empty();
-  if (glob[0] != '*') {
-    return !name.empty() && glob[0] == name[0] && glob_fits(glob.substr(1), name.substr(1), crosses_dots);
-  }
-  size_t stars = std::min(glob.find_first_not_of('*'), glob.size());
-  bool any = crosses_dots || stars > 1;
-  std::string_view rest = glob.substr(stars);
-  for (size_t taken = 0;; ++taken) {
-    if (glob_fits(rest, name.substr(taken), crosses_dots)) return true;
-    if (taken == name.size() || (!any && name[taken] == '.')) return false;
-  }
-}
 
 std::string trimmed(const std::string& text) {
   size_t first = text.find_first_not_of(' ');
@@ -52,9 +40,9 @@ NamePatterns::NamePatterns(Of of, const std::vector<std::string>& items) : of_(o
 }
 
 bool NamePatterns::matches_one(const Pattern& pattern, const std::string& name) const {
-  if (of_ == Of::kThreads) return glob_fits(pattern.glob, name, true);
-  if (!pattern.simple_name) return glob_fits(pattern.glob, name, false);
-  return glob_fits(pattern.glob, std::string_view(name).substr(name.rfind('.') + 1), false);
+  if (of_ == Of::kThreads) return glob_matches(pattern.glob, name, true);
+  if (!pattern.simple_name) return glob_matches(pattern.glob, name, false);
+  return glob_matches(pattern.glob, std::string_view(name).substr(name.rfind('.') + 1), false);
 }
 
 bool NamePatterns::matches(const std::string& name, const std::vector<std::string>& supers) const {
