@@ -1,5 +1,7 @@
 #include "agent/heap/resolver.h"
 
+#include <atomic>
+
 #include "agent/base/counters.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/heap/claims.h"
@@ -115,8 +117,15 @@ void Resolver::forget_new_tlab(ResolverHints* hints) {
   uint64_t tlab = hints->java_thread + layout_->java_thread_tlab;
   uint64_t start = load_at<uint64_t>(tlab + layout_->tlab_start);
   if (start == hints->tlab_start) return;
+  if (start != 0) {
+    // The thread may be running, and take another one: halves of two would span other threads' objects.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    uint64_t end = load_at<uint64_t>(tlab + layout_->tlab_end);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (end <= start || load_at<uint64_t>(tlab + layout_->tlab_start) != start) return;
+    starts_->clear_range(start, end);
+  }
   hints->tlab_start = start;
-  if (start != 0) starts_->clear_range(start, load_at<uint64_t>(tlab + layout_->tlab_end));
 }
 
 Resolution Resolver::resolve(const ResolveQuery& query, ResolverHints* hints) {

@@ -170,7 +170,7 @@ TEST_P(LateAttach, CountsAreExactFromThenOn) {
   EXPECT_GT(compared, 50);
   EXPECT_GT(seen, 10000);
   EXPECT_EQ(db.diagnostic("dropped"), 0);
-  EXPECT_EQ(db.diagnostic("unresolved"), 0);
+  EXPECT_EQ(db.diagnostic("unresolved"), 0) << db.unresolved_sites();
   EXPECT_EQ(db.integer("SELECT count(*) FROM thread WHERE name IS NULL OR name = ''"), 0);
 }
 

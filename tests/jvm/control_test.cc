@@ -291,7 +291,7 @@ TEST_F(ControlOrder, StartManualWaitsForStart) {
     {
       Database db(path("x.db"), true);
       EXPECT_GT(db.diagnostic("probes_laid"), 0);
-      EXPECT_EQ(db.diagnostic("unresolved"), 0);
+      EXPECT_EQ(db.diagnostic("unresolved"), 0) << db.unresolved_sites();
     }
     expect_command(0, {"start", pid(), "--out", path("y.db"), "--classes", "Rounds$*"});
     round(3);

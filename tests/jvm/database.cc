@@ -59,6 +59,17 @@ int64_t Database::diagnostic(const std::string& name) {
   return integer("SELECT value FROM diagnostic WHERE name = '" + name + "'");
 }
 
+std::string Database::unresolved_sites() {
+  std::string text;
+  for (const Row& row : rows("SELECT t.name, c.op, c.count, s.kind, coalesce(s.method, s.symbol), s.instruction "
+                             "FROM access_count c LEFT JOIN site s ON s.id = c.site_id "
+                             "LEFT JOIN thread t ON t.id = c.thread_id WHERE c.class_id IS NULL LIMIT 20")) {
+    for (const std::string& column : row) text += column + " | ";
+    text += "\n";
+  }
+  return text;
+}
+
 void Database::expect_whole() {
   EXPECT_EQ(text("PRAGMA integrity_check"), "ok") << path_;
   // One scan a table: they are long and have no index.

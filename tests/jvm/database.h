@@ -31,6 +31,8 @@ class Database {
   std::string text(const std::string& sql);
   // Value of a `diagnostic` row, 0 if it is not there.
   int64_t diagnostic(const std::string& name);
+  // The sites of accesses whose object was not known, for a test's message.
+  std::string unresolved_sites();
 
   // Fails the test unless: integrity_check is ok, every access, access_count, site and field row joins to
   // names, and no resolved row lacks its class.

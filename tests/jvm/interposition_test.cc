@@ -230,7 +230,7 @@ TEST_P(ArchivedObjects, AreResolved) {
                            "WHERE c.name = 'byte[]' AND a.part = 'element' AND a.op = 'load'"),
                 600);
       // Shenandoah moves objects between pauses.
-      EXPECT_LE(db.diagnostic("unresolved"), GetParam() == Collector::kShenandoah ? 20 : 0);
+      EXPECT_LE(db.diagnostic("unresolved"), GetParam() == Collector::kShenandoah ? 20 : 0) << db.unresolved_sites();
     }
   }
 }

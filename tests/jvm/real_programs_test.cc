@@ -38,7 +38,7 @@ class RealPrograms : public JavaTest, public ::testing::WithParamInterface<Jdk> 
     // Of all accesses, however they were caught.
     double accesses = std::max(traps, static_cast<double>(db.diagnostic("accesses") + db.diagnostic("filtered")));
     EXPECT_LE(static_cast<double>(db.diagnostic("stepped")), 0.00001 * accesses);
-    EXPECT_LE(static_cast<double>(db.diagnostic("unresolved")), 0.0001 * accesses);
+    EXPECT_LE(static_cast<double>(db.diagnostic("unresolved")), 0.0001 * accesses) << db.unresolved_sites();
   }
 
   // The recording names methods and lines of the program for at least `share` of the accesses by Java code.

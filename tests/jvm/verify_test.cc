@@ -35,7 +35,8 @@ class Verify : public JavaTest, public ::testing::WithParamInterface<Mode> {
     // The rest are initialising stores before the Klass word, which no object can be told for at that time.
     EXPECT_GE(static_cast<double>(verified), 0.9 * static_cast<double>(accesses));
     EXPECT_LE(static_cast<double>(db.diagnostic("unverified")), 0.001 * static_cast<double>(accesses));
-    EXPECT_LE(static_cast<double>(db.diagnostic("unresolved")), 0.0001 * static_cast<double>(accesses));
+    EXPECT_LE(static_cast<double>(db.diagnostic("unresolved")), 0.0001 * static_cast<double>(accesses))
+        << db.unresolved_sites();
   }
 };
 
