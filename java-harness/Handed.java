@@ -1,7 +1,11 @@
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+import java.util.concurrent.atomic.AtomicReference;
 
-/** Objects made by one thread and used at once by another. Arguments: pairs of threads, objects of each pair. */
+/**
+ * Objects made by one thread and used at once by another. Arguments: pairs of threads, objects of each pair; with
+ * a third one both of a pair make objects, and use each other's.
+ */
 public final class Handed {
     static class Node {
         volatile int updated;
@@ -10,6 +14,24 @@ public final class Handed {
 
     private interface Task {
         void run() throws InterruptedException;
+    }
+
+    private interface Use {
+        void of(Node node);
+    }
+
+    private static void exchange(int objects, AtomicReference<Node> out, AtomicReference<Node> in, Use use) {
+        for (int i = 0; i < objects; i++) {
+            out.set(new Node());
+            Node node;
+            while ((node = in.getAndSet(null)) == null) {
+                Thread.onSpinWait();
+            }
+            use.of(node);
+            while (out.get() != null) {
+                Thread.onSpinWait();
+            }
+        }
     }
 
     private static Thread start(Task task) {
@@ -30,7 +52,22 @@ public final class Handed {
         AtomicIntegerFieldUpdater<Node> updater = AtomicIntegerFieldUpdater.newUpdater(Node.class, "updated");
         AtomicIntegerFieldUpdater<Node> setter = AtomicIntegerFieldUpdater.newUpdater(Node.class, "stored");
         Thread[] threads = new Thread[2 * pairs];
+        Use use = node -> {
+            updater.getAndAdd(node, 1);
+            setter.set(node, 5);
+            if (setter.get(node) != 5) {
+                throw new IllegalStateException("not stored");
+            }
+        };
+        boolean both = args.length > 2;
         for (int pair = 0; pair < pairs; pair++) {
+            if (both) {
+                AtomicReference<Node> forth = new AtomicReference<>();
+                AtomicReference<Node> back = new AtomicReference<>();
+                threads[2 * pair] = start(() -> exchange(objects, forth, back, use));
+                threads[2 * pair + 1] = start(() -> exchange(objects, back, forth, use));
+                continue;
+            }
             SynchronousQueue<Node> queue = new SynchronousQueue<>();
             threads[2 * pair] = start(() -> {
                 for (int i = 0; i < objects; i++) {
@@ -39,12 +76,7 @@ public final class Handed {
             });
             threads[2 * pair + 1] = start(() -> {
                 for (int i = 0; i < objects; i++) {
-                    Node node = queue.take();
-                    updater.getAndAdd(node, 1);
-                    setter.set(node, 5);
-                    if (setter.get(node) != 5) {
-                        throw new IllegalStateException("not stored");
-                    }
+                    use.of(queue.take());
                 }
             });
         }

@@ -27,10 +27,10 @@ void ProbedAccess::collect(ThreadState* thread, void (*empty_ring)(void* context
   const uint64_t before = buffer.drained.load(std::memory_order_relaxed);
   t_unknown = buffer.left_rounds < kPatience ? UnknownObject::kLeave : UnknownObject::kTake;
   empty_ring(context, thread);
-  g_probed.drain(thread, false);
-  buffer.left_rounds = buffer.drained.load(std::memory_order_relaxed) == before && buffer.left_rounds < kPatience
-                           ? static_cast<uint8_t>(buffer.left_rounds + 1)
-                           : 0;
+  const bool all = g_probed.drain(thread, false);
+  // A thread that traps often, or does nothing, makes no progress here either: its records are not to suffer.
+  const bool stuck = !all && buffer.drained.load(std::memory_order_relaxed) == before;
+  buffer.left_rounds = stuck && buffer.left_rounds < kPatience ? static_cast<uint8_t>(buffer.left_rounds + 1) : 0;
   g_probed.flush(thread);
   empty_ring(context, thread);
   t_ring_full = {};
@@ -58,6 +58,10 @@ bool ProbedAccess::ask_others(ThreadState* asker, int times) {
   const UnknownObject unknown = t_unknown;
   const bool waits = unknown == UnknownObject::kAsk;
   t_unknown = UnknownObject::kTake;
+  // Two that ask each other would wait in vain.
+  DrainScope own(&asker->probes, false);
+  const bool shows = waits && own.held() && asker->probes.begin != 0;
+  if (shows) note_headers(asker);
   asker->probes.asking.store(waits, std::memory_order_relaxed);
   if (times != 0) raw_sleep(kAskNs);
   uint32_t asking = 0, busy = 0;
@@ -68,6 +72,7 @@ bool ProbedAccess::ask_others(ThreadState* asker, int times) {
     ++(thread.probes.asking.load(std::memory_order_relaxed) ? asking : busy);
   });
   asker->probes.asking.store(false, std::memory_order_relaxed);
+  if (shows) forget_noted(asker->probes);
   t_unknown = unknown;
   return (busy != 0 && times < kAsks) || (asking != 0 && times < kAsksOfAskers);
 }

@@ -166,11 +166,11 @@ uint64_t ProbedAccess::end_of(const ProbeBuffer& buffer) {
   return end - buffer.begin <= ProbeBuffer::kBytes ? end : 0;
 }
 
-void ProbedAccess::drain(ThreadState* thread, bool all) {
+bool ProbedAccess::drain(ThreadState* thread, bool all) {
   ProbeBuffer& buffer = thread->probes;
   const uint64_t end = end_of(buffer);
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
-  if (at >= end) return;
+  if (at >= end) return true;
   find_owner(thread);
   if (buffer.noted > at) forget_noted(buffer);
   const uint64_t t_ns = monotonic_ns();
@@ -186,10 +186,11 @@ void ProbedAccess::drain(ThreadState* thread, bool all) {
       __builtin_prefetch(&g_probes.row(static_cast<uint32_t>(ahead.probe_id)));
       __builtin_prefetch(g_twin.at(ahead.address));
     }
-    if (!take(thread, probe, record, t_ns)) break;
+    if (!take(thread, probe, record, t_ns)) return false;
     at = next;
+    buffer.drained.store(at, std::memory_order_relaxed);
   }
-  buffer.drained.store(at, std::memory_order_relaxed);
+  return true;
 }
 
 // Whether the access is one more of those counted in the slot.

@@ -46,8 +46,9 @@ class ProbedAccess {
   void consider(CachedInstruction* row, const CpuState& cpu);
 
   // --- whoever holds the thread's DrainScope ---
-  // `all` only at a pause or by the owner: the last access may not have happened yet.
-  void drain(ThreadState* thread, bool all = true);
+  // `all` only at a pause or by the owner: the last access may not have happened yet. False: stopped at an object that
+  // is not known (UnknownObject::kLeave).
+  bool drain(ThreadState* thread, bool all = true);
   // Hands on the counts.
   void flush(ThreadState* thread);
 
