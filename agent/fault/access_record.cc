@@ -222,9 +222,14 @@ bool AccessPath::note_probed_header(ThreadState* thread, CachedInstruction* row,
   Access access{row, &registers, 0, address, instruction.size, instruction.op};
   access.probed = true;
   resolve(thread, registers, instruction, &access);
-  if (access.resolution.kind == Resolution::kObject) return false;
+  // One that lies behind the thread's present TLAB is known by its header already, but not marked.
+  const Resolution& found = access.resolution;
+  if (found.kind == Resolution::kObject &&
+      (address != found.object + layout->klass_offset || resolver->is_marked(found.object))) {
+    return false;
+  }
   note_header(thread, registers, &access);
-  return access.resolution.kind == Resolution::kObject;
+  return access.kind == RecordKind::kKlassStore;
 }
 
 // C2 has no debug information for the vector loop of String(char[]): it looks like a part of the newarray behind it.

@@ -66,6 +66,8 @@ class Resolver {
   // is the VM's, which stores an array's length before its Klass.
   Resolution note_header_store(uint64_t address, uint32_t size, bool length_valid);
 
+  bool is_marked(uint64_t object) const { return starts_->is_set(object); }
+
   // After a store to the Klass word of `before`: true if `before` was an instance already and still is one of that
   // class. Cloning copies the header too, and with it the field that shares a word with the Klass.
   bool is_rewritten(const Resolution& before) const;
