@@ -102,8 +102,11 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
   if (unknown() && t_unknown != UnknownObject::kTake && g_probed.enabled()) {
     bool more = true;
     for (int times = 0; more && unknown(); ++times) {
+      const uint32_t unmarked = g_probed.times_unmarked();
       more = g_probed.ask_others(thread, times);
       access->resolution = resolver->resolve(query, &thread->hints);
+      // Its owner may have begun to drain in between.
+      more |= times < ProbedAccess::kAsksOfAskers && g_probed.times_unmarked() != unmarked;
       if (t_unknown == UnknownObject::kLeave) break;
     }
     if (more && unknown() && t_unknown == UnknownObject::kLeave && access->probed &&

@@ -9,10 +9,9 @@ namespace {
 
 // Rounds in which the writer leaves a record whose object is not known.
 constexpr uint8_t kPatience = 8;
-// How long an asker waits for a lock that another one holds; and for one whose owner asks too, who
-// may be waiting for him.
+// How long an asker waits for a lock that another one holds.
 constexpr uint64_t kAskNs = 20000;
-constexpr int kAsks = 50000, kAsksOfAskers = 250;
+constexpr int kAsks = 50000;
 // Beside a record's probe id: its store has made an object, which is marked already.
 constexpr uint64_t kNoted = 1ull << 63;
 

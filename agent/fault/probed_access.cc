@@ -172,7 +172,10 @@ bool ProbedAccess::drain(ThreadState* thread, bool all) {
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
   if (at >= end) return true;
   find_owner(thread);
-  if (buffer.noted > at) forget_noted(buffer);
+  if (buffer.noted > at) {
+    times_unmarked_.fetch_add(1, std::memory_order_release);
+    forget_noted(buffer);
+  }
   const uint64_t t_ns = monotonic_ns();
   while (at < end) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);

@@ -65,6 +65,10 @@ class ProbedAccess {
   // have made; looks for it there. True if somebody else was draining one of them: asked again
   // (`times` before), it may be known.
   bool ask_others(ThreadState* asker, int times);
+  // For as many times it is worth asking those who ask too, who may be waiting for the asker.
+  static constexpr int kAsksOfAskers = 250;
+  // How often a drain has begun by taking back what ask_others had found out: then what it found may be unknown again.
+  uint32_t times_unmarked() const { return times_unmarked_.load(std::memory_order_acquire); }
 
  private:
   struct Item;
@@ -95,6 +99,7 @@ class ProbedAccess {
   AccessRecord* firsts_ = nullptr;
   uint64_t discard_ = 0;
   std::atomic<bool> ended_{false}, held_{false};
+  std::atomic<uint32_t> times_unmarked_{0};
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
   bool whole_heap_ = true;     // every committed page is closed
 };
