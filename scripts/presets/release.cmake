@@ -1,2 +1,3 @@
-# What is shipped.
-set(CMAKE_BUILD_TYPE Release CACHE STRING "")
+# What is shipped (scripts/package): compiled as the tests' build, without them.
+set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "")
+set(BUILD_TESTING OFF CACHE BOOL "")

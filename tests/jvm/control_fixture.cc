@@ -11,7 +11,10 @@
 
 namespace classaccess {
 
-std::string classaccess_command() { return CLASSACCESS_COMMAND; }
+std::string classaccess_command() {
+  const char* given = std::getenv("CLASSACCESS_COMMAND");
+  return given != nullptr ? given : CLASSACCESS_COMMAND;
+}
 
 void ControlFixture::start_program(const JavaRun& run) {
   process_.emplace(spec(run));
