@@ -10,6 +10,8 @@ install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOC
 install(FILES "${PROJECT_SOURCE_DIR}/agent/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}/agent" COMPONENT classaccess)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/agent/doc" DESTINATION "${CMAKE_INSTALL_DOCDIR}/agent" COMPONENT classaccess
   PATTERN "*.1" EXCLUDE)
+install(FILES "${PROJECT_SOURCE_DIR}/agent/doc/classaccess.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+  COMPONENT classaccess)
 # Where Debian's tools look for it.
 set(copyright "")
 foreach(part README.md sqlite.txt capstone.txt cli11.txt d3.txt gcc-runtime.txt)

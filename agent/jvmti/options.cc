@@ -188,7 +188,7 @@ struct Row {
 // The order in which `help` and the messages list them.
 const Row kRows[] = {
     {"classes", "LIST", "all", "classes whose accesses are recorded", true, set_classes},
-    {"heap", "all|old|young|LO-HI", "all", "regions that are closed (old, young: not available in this build)", false,
+    {"heap", "all|old|young|LO-HI", "all", "which part of the heap is observed (LO-HI: hexadecimal addresses)", false,
      set_heap},
     {"out", "FILE", "classaccess-%p.db", "database; %p process id, %t start time, %% a percent sign", false, set_out},
     {"overwrite", "on|off", "off", "replace a database that exists", false,
