@@ -29,8 +29,12 @@ final class NativePaths {
 
     static native int string(String string, int how, int times);
 
-    static void run() throws Throwable {
+    static void open() {
         System.load(System.getProperty("harness.native"));
+    }
+
+    static void run() throws Throwable {
+        open();
         for (Place.Kind kind : new Place.Kind[] {Place.Kind.INSTANCE, Place.Kind.STATIC}) {
             Path path = new Path("JNI.field/" + kind);
             for (Place place : Coverage.places(kind)) {
