@@ -14,6 +14,7 @@
 #include "agent/base/thread_offset.h"
 #include "agent/fault/context.h"
 #include "agent/fault/gs_base.h"
+#include "agent/fault/own_fault.h"
 #include "agent/fault/own_thread.h"
 #include "agent/fault/page_windows.h"
 #include "agent/fault/probe_fault.h"
@@ -29,10 +30,6 @@
 #include "agent/protect/twin_view.h"
 #include "agent/x86/operand.h"
 #include "agent/x86/string_ops.h"
-
-// By the linker: this library's header and the end of its code.
-extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern "C" const char etext[] __attribute__((visibility("hidden")));
 
 namespace classaccess {
 namespace {
@@ -270,6 +267,7 @@ void on_fault(int entry, const void* caller, int signal, siginfo_t* info, void* 
     if (t_state != nullptr) ++t_state->counters.chained;
     // The instruction being stepped has a fault of its own: give it back clean.
     if (t_step.pc != 0 && t_step.pc == static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP])) end_step(uc);
+    name_own_fault(signal, info, uc);
     inside.leave_to_another();
     chain(next, entry, from_kernel, info, context);
   }
@@ -394,8 +392,7 @@ FaultHandler::Replaced FaultHandler::retake() {
 }
 
 bool FaultHandler::is_agent_code(uint64_t pc) {
-  const bool own = pc >= reinterpret_cast<uint64_t>(__ehdr_start) && pc < reinterpret_cast<uint64_t>(etext);
-  return own || in_copy_or_probe(pc);
+  return in_own_text(pc) || in_copy_or_probe(pc);
 }
 
 }  // namespace classaccess
