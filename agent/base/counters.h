@@ -39,7 +39,9 @@ namespace classaccess {
   X(probes_stuck, "probes")       /* could not be taken back where HotSpot looks at the code */ \
   X(probes_outside, "probes")    /* taken back: their site mostly met addresses outside the heap */ \
   X(pages_merged, "recordings")   /* mode=pages: 1: larger pages or a smaller window than asked for */ \
-  X(page_opens, "pages")          /* mode=pages: pages opened for the process */ \
+  X(page_windows, "windows")      /* mode=pages: that touches were counted in, the common one among them */ \
+  X(page_windows_shared, "threads") /* mode=pages: that had no key of their own and shared the common window */ \
+  X(page_opens, "pages")          /* mode=pages: system calls that opened a page */ \
   X(page_reopens, "pages")        /* in the window, but closed when they were touched */ \
   X(page_opens_refused, "pages")  /* the kernel has no mapping left: stay closed, executed on the twin */ \
   X(page_closes_refused, "pages") /* stay open: later touches are not seen */ \

@@ -42,8 +42,9 @@ int hooked_create_thread(pthread_t* thread, const pthread_attr_t* attributes, vo
 
 std::string Recording::start_pages() {
   if (options_.mode != Mode::kPages) return "";
+  const uint64_t mappings = mappings_to_spare();
   PageChoice choice =
-      choose_pages(options_.page_bytes, options_.window, layout_.heap_high - layout_.heap_low, mappings_to_spare());
+      choose_pages(options_.page_bytes, options_.window, layout_.heap_high - layout_.heap_low, mappings);
   if (choice.page_bytes != options_.page_bytes || choice.window != options_.window) {
     count(g_counters.pages_merged);
     raw_log(
@@ -53,7 +54,12 @@ std::string Recording::start_pages() {
   }
   options_.page_bytes = choice.page_bytes;
   options_.window = choice.window;
-  if (!g_open_pages.create(layout_.heap_low, layout_.heap_high, choice.page_bytes, choice.window, g_key.page_keys())) {
+  OpenPages::Choice opened;
+  opened.page_bytes = choice.page_bytes;
+  opened.window = choice.window;
+  opened.keys = g_key.page_keys();
+  opened.most_keyed = static_cast<uint32_t>(std::max<uint64_t>(mappings / 2, 1));
+  if (!g_open_pages.create(layout_.heap_low, layout_.heap_high, opened)) {
     return "no address space for the table of pages";
   }
   g_on_uncommit = [](uint64_t low, uint64_t high) { g_open_pages.forget(low, high); };

@@ -127,7 +127,7 @@ void Recording::thread_ended(JNIEnv* jni, jthread thread) {
   AgentScope scope;
   fields_.retry(jni);
   if (ThreadState* state = FaultHandler::this_thread(); state != nullptr) name_thread(jni, thread, state);
-  drop_page_rights();
+  leave_page_window();
   FaultHandler::retire_this_thread();
   scope.leave(false);
   wake_writer();

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 
 #include "agent/base/counters.h"
+#include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
 #include "agent/pages/page_gate.h"
@@ -32,21 +33,44 @@ class OpenPages::Lock {
   std::atomic_flag& flag_;
 };
 
-bool OpenPages::create(uint64_t low, uint64_t high, uint64_t page_bytes, uint32_t window, uint32_t keys) {
-  base_ = low & ~(page_bytes - 1);
-  uint64_t pages = (high - base_ + page_bytes - 1) / page_bytes;
+// Outside of a handler: a handler of this thread may wait for the lock that it interrupted.
+class OpenPages::Undisturbed {
+ public:
+  Undisturbed() {
+    uint64_t all = ~0ull;
+    raw_syscall(SYS_rt_sigprocmask, kSetMask, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), 8);
+  }
+  ~Undisturbed() { raw_syscall(SYS_rt_sigprocmask, kSetMask, reinterpret_cast<long>(&before_), 0, 8); }
+  Undisturbed(const Undisturbed&) = delete;
+
+ private:
+  static constexpr long kSetMask = 2;  // SIG_SETMASK
+  uint64_t before_ = 0;
+};
+
+bool OpenPages::create(uint64_t low, uint64_t high, const Choice& choice) {
+  base_ = low & ~(choice.page_bytes - 1);
+  uint64_t pages = (high - base_ + choice.page_bytes - 1) / choice.page_bytes;
   if (pages >= kNoPage) return false;
   low_ = low;
   high_ = high;
-  shift_ = static_cast<uint32_t>(__builtin_ctzll(page_bytes));
+  shift_ = static_cast<uint32_t>(__builtin_ctzll(choice.page_bytes));
   pages_ = static_cast<uint32_t>(pages);
   state_ = reserve_array<uint8_t>(pages_);
   closed_at_ = reserve_array<uint32_t>(pages_);
   touches_ = kSoon;
-  if (state_ == nullptr || closed_at_ == nullptr || !model_.create(pages_, window) || !keys_.create(pages_, keys))
+  if (state_ == nullptr || closed_at_ == nullptr || !windows_.create(choice.window) ||
+      !keys_.create(pages_, choice.keys)) {
     return false;
+  }
+  keys_used_ = choice.keys;
+  if (keys_used_ != 0) windows_[WindowPool::kCommon].key = keys_used_ - 1;
+  traps_without_key_ = choice.traps_without_key;
+  most_keyed_ = choice.most_keyed;
+  shared_ = false;
   stopped_ = false;
-  page_bytes_ = page_bytes;
+  round_.fetch_add(1, std::memory_order_relaxed);
+  page_bytes_ = choice.page_bytes;
   return true;
 }
 
@@ -60,46 +84,114 @@ uint64_t OpenPages::end_of(uint32_t page) const {
   return end > high_ ? high_ : end;
 }
 
-void OpenPages::close(uint32_t page, const PageRights& rights) {
-  closed_at_[page] = touches_;
-  uint32_t slot = keys_.slot_of(page);
-  if (slot != PageKeys::kNone) {
-    // It keeps its key if the thread that traps is the only one with the right, and loses it.
-    if (!keys_.others(slot, rights)) return;
-    keys_.take_out(page);
-  } else if ((state_[page] & kOpen) == 0) {
+void OpenPages::give_window(PageThread* thread) {
+  if (one_window()) {
+    thread->window = WindowPool::kCommon;
     return;
   }
-  state_[page] &= static_cast<uint8_t>(~kOpen);
-  if (PageGate::close(begin_of(page), end_of(page)) != 0) count(g_counters.page_closes_refused);
+  uint32_t index = keys_used_ > 1 ? windows_.claim() : WindowPool::kNone;
+  if (index == WindowPool::kNone) return share(thread);
+  thread->window = index;
+  if (traps_without_key_ == 0) seek_key(thread);
 }
 
-void OpenPages::open(uint32_t page, const PageRights& rights) {
-  uint32_t slot = keys_.slot_of(page);
-  if (slot != PageKeys::kNone) return keys_.used(slot);
-  if ((state_[page] & kOpen) != 0) return;
-  // Where the window takes most of the keys, only a page that is touched again soon gets one: the others would drive
-  // out those that are.
-  const bool scarce = 2 * model_.window() > keys_.slots();
-  if (scarce && touches_ - closed_at_[page] >= kSoon) return open_for_all(page);
+void OpenPages::share(PageThread* thread) {
+  if (!shared_) {
+    raw_log(LogLevel::kWarn,
+            "more threads than protection keys: some share one window of open pages (page_windows_shared in "
+            "`diagnostic` counts them)");
+  }
+  shared_ = true;
+  count(g_counters.page_windows_shared);
+  keys_.wait(thread, false);
+  if (thread->window != WindowPool::kNone) windows_.give_back(thread->window);
+  thread->window = WindowPool::kCommon;
+}
+
+// A window of its own has none yet.
+void OpenPages::seek_key(PageThread* thread) {
+  if (thread->needless_traps < traps_without_key_) return;
   uint32_t evicted = kNoPage;
-  slot = keys_.find(model_, rights, &evicted);
-  if (slot == PageKeys::kNone) return open_for_all(page);
-  if (evicted != kNoPage) {
-    keys_.take_out(evicted);
-    if (PageGate::close(begin_of(evicted), end_of(evicted)) != 0) {
-      // It still has the key: the slot cannot be another's.
-      keys_.put(slot, evicted);
-      count(g_counters.page_closes_refused);
-      return open_for_all(page);
+  uint32_t key = keys_.find(&evicted);
+  if (key != PageKeys::kNone && (evicted == kNoPage || take_key(evicted))) {
+    keys_.wait(thread, false);
+    keys_.own(key, thread->window);
+    windows_[thread->window].key = key;
+    return;
+  }
+  // What it may have a right to, unseen, must not be a page that the common window has closed.
+  bool waited = keys_.lendable() == 0 || thread->needless_traps >= traps_without_key_ + kTrapsToWait;
+  if (waited && thread->held == 0) return share(thread);
+  keys_.wait(thread, true);
+}
+
+// The page has the common key again. False: the kernel refuses, all is as it was.
+bool OpenPages::take_key(uint32_t page) {
+  if (PageGate::close(begin_of(page), end_of(page)) != 0) {
+    count(g_counters.page_closes_refused);
+    return false;
+  }
+  keys_.take_out(page);
+  return true;
+}
+
+void OpenPages::close(uint32_t page, const PageThread& thread) {
+  closed_at_[page] = touches_;
+  if (one_window()) {
+    if ((state_[page] & kOpen) == 0) return;
+    state_[page] &= static_cast<uint8_t>(~kOpen);
+    if (PageGate::close(begin_of(page), end_of(page)) != 0) count(g_counters.page_closes_refused);
+    return;
+  }
+  uint32_t key = keys_.key_of(page);
+  if (key == PageKeys::kNone) return;
+  // The right to a lent key goes with settle(), if it can.
+  bool goes = keys_.is_lent(key) ? !thread.holds(key) || thread.changeable : keys_.window_of(key) != thread.window;
+  if (goes) return;
+  if (!take_key(page)) keys_.take_out(page);
+}
+
+void OpenPages::open(uint32_t page, const PageThread& thread) {
+  if (one_window()) {
+    if ((state_[page] & kOpen) == 0) open_for_all(page);
+    return;
+  }
+  const PageWindow& window = windows_[thread.window];
+  if (window.key == PageWindow::kNoKey) return;
+  const uint32_t key = keys_.key_of(page);
+  const bool keyed = key != PageKeys::kNone;
+  if (keyed && keys_.window_of(key) == thread.window) return;
+  if (thread.window != WindowPool::kCommon) {
+    if (keyed && keys_.is_lent(key)) {
+      if (keys_.is_held(key) || keys_.may_lend()) return keys_.used(key);
+    } else {
+      // One that another thread has open, or that is touched again soon; where keys are many, each.
+      bool often = keyed || touches_ - closed_at_[page] < kSoon;
+      if ((often || 2 * window.model.window() <= keys_.lendable()) && keys_.may_lend() && lend(page)) return;
     }
   }
+  give(page, window.key);
+}
+
+bool OpenPages::lend(uint32_t page) {
+  uint32_t evicted = kNoPage;
+  uint32_t key = keys_.find(&evicted);
+  if (key == PageKeys::kNone || (evicted != kNoPage && !take_key(evicted))) return false;
+  give(page, key);
+  return true;
+}
+
+void OpenPages::give(uint32_t page, uint32_t key) {
   count(g_counters.page_opens);
-  if (PageGate::give_key(begin_of(page), end_of(page), slot) != 0) {
+  if (keys_.key_of(page) == PageKeys::kNone && keys_.keyed_pages() >= most_keyed_) {
     count(g_counters.page_opens_refused);
     return;
   }
-  keys_.put(slot, page);
+  keys_.take_out(page);
+  if (PageGate::give_key(begin_of(page), end_of(page), key) == 0) return keys_.put(key, page);
+  count(g_counters.page_opens_refused);
+  // Another thread may have the right to what it was, and a part of a large page may have changed.
+  if (PageGate::close(begin_of(page), end_of(page)) != 0) count(g_counters.page_closes_refused);
 }
 
 void OpenPages::open_for_all(uint32_t page) {
@@ -111,7 +203,7 @@ void OpenPages::open_for_all(uint32_t page) {
   }
 }
 
-uint32_t OpenPages::take(TouchedPages* touches, PageRights* rights, Counted* counted, uint32_t most, bool* done) {
+uint32_t OpenPages::take(TouchedPages* touches, PageThread* thread, Counted* counted, uint32_t most, bool* done) {
   Lock lock(this);
   uint32_t count = 0;
   *done = false;
@@ -122,73 +214,101 @@ uint32_t OpenPages::take(TouchedPages* touches, PageRights* rights, Counted* cou
       break;
     }
     if (!g_armed.armed(next.address)) continue;
+    if (thread->window == WindowPool::kNone) give_window(thread);
     uint32_t page = page_of(next.address);
-    PageModel::Touch touch = model_.touch(page);
+    PageModel::Touch touch = windows_[thread->window].model.touch(page);
     if (!touch.counted) continue;
+    if (touch.from == kNoPage) classaccess::count(g_counters.page_windows);
     state_[page] |= kTouched;
     ++touches_;
     // Closed before another opens: the kernel's mappings become fewer first.
-    if (touch.closed != kNoPage && !stopped_) close(touch.closed, *rights);
+    if (touch.closed != kNoPage && !stopped_) close(touch.closed, *thread);
     counted[count++] = {page, touch.from, next.op};
   }
-  if (stopped_) return count;
+  if (stopped_ || count == 0) return count;
+  const PageWindow& window = windows_[thread->window];
+  // Keys that it has the right to no more may be lent anew.
+  keys_.settle(window, thread);
   // What has come in now is at the window's young end.
-  uint32_t in = count < model_.open_count() ? count : model_.open_count();
-  for (uint32_t i = model_.open_count() - in; i < model_.open_count(); ++i) open(model_.open_page(i), *rights);
-  keys_.settle(model_, rights);
+  uint32_t in = count < window.model.open_count() ? count : window.model.open_count();
+  for (uint32_t i = window.model.open_count() - in; i < window.model.open_count(); ++i) {
+    open(window.model.open_page(i), *thread);
+  }
+  keys_.settle(window, thread);
   return count;
 }
 
-void OpenPages::settle(uint64_t address, uint32_t had, PageRights* rights) {
+void OpenPages::settle(uint64_t address, uint32_t had, PageThread* thread) {
   Lock lock(this);
   uint32_t page = page_of(address);
-  if (stopped_ || !g_armed.armed(address) || !model_.is_open(page)) return;
-  uint32_t slot = keys_.slot_of(page);
-  if (slot == PageKeys::kNone) {
-    classaccess::count(g_counters.page_reopens);
+  if (stopped_ || thread->window == WindowPool::kNone || !g_armed.armed(address)) return;
+  if (!windows_[thread->window].model.is_open(page)) return;
+  ++thread->needless_traps;
+  if (one_window()) {
+    count(g_counters.page_reopens);
     state_[page] &= static_cast<uint8_t>(~kOpen);
-    open(page, *rights);
-  } else if ((had >> slot & 1) != 0) {
-    classaccess::count(g_counters.page_reopens);
-    if (PageGate::give_key(begin_of(page), end_of(page), slot) != 0) classaccess::count(g_counters.page_opens_refused);
+    open_for_all(page);
+    return;
   }
-  keys_.settle(model_, rights);
+  if (windows_[thread->window].key == PageWindow::kNoKey) seek_key(thread);
+  uint32_t key = keys_.key_of(page);
+  if (key != PageKeys::kNone && (had >> key & 1) != 0) {
+    count(g_counters.page_reopens);
+    if (PageGate::give_key(begin_of(page), end_of(page), key) != 0) count(g_counters.page_opens_refused);
+  } else {
+    open(page, *thread);
+  }
+  keys_.settle(windows_[thread->window], thread);
 }
 
-void OpenPages::drop(PageRights* rights) {
-  if (rights->held == 0) return;
+void OpenPages::drop(PageThread* thread) {
+  if (thread->held == 0) return;
   Lock lock(this);
-  keys_.drop(rights);
+  keys_.drop(thread);
 }
 
-void OpenPages::adopt(uint32_t held, PageRights* rights) {
+void OpenPages::adopt(uint32_t held, PageThread* thread) {
   Lock lock(this);
-  keys_.adopt(held, rights);
+  keys_.adopt(held, thread);
+}
+
+void OpenPages::leave(PageThread* thread) {
+  if (thread->window == WindowPool::kNone) return;
+  Undisturbed undisturbed;
+  Lock lock(this);
+  keys_.wait(thread, false);
+  PageWindow& window = windows_[thread->window];
+  if (thread->window != WindowPool::kCommon) {
+    if (window.key != PageWindow::kNoKey) {
+      for (uint32_t i = 0; i < window.model.open_count() && !stopped_; ++i) {
+        uint32_t page = window.model.open_page(i);
+        if (keys_.key_of(page) == window.key && !take_key(page)) keys_.take_out(page);
+      }
+      keys_.disown(window.key);
+    }
+    windows_.give_back(thread->window);
+  }
+  thread->window = WindowPool::kNone;
 }
 
 void OpenPages::forget(uint64_t low, uint64_t high) {
   if (!created()) return;
-  // A handler of this thread may wait for the lock that it interrupted.
-  uint64_t all = ~0ull, before = 0;
-  raw_syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before),
-              8);
-  {
-    Lock lock(this);
-    // A page of which only a part goes stays as it is: its other parts are open, what is committed there anew is
-    // closed, and opened when it faults.
-    uint64_t first = (low - base_ + page_bytes_ - 1) >> shift_;
-    uint64_t end = (high - base_) >> shift_;
-    if (low <= low_) first = 0;
-    if (high >= high_) end = pages_;
-    if (first < end) {
-      model_.forget(static_cast<uint32_t>(first), static_cast<uint32_t>(end));
-      for (uint64_t page = first; page < end; ++page) {
-        state_[page] &= static_cast<uint8_t>(~kOpen);
-        keys_.take_out(static_cast<uint32_t>(page));
-      }
-    }
+  Undisturbed undisturbed;
+  Lock lock(this);
+  // A page of which only a part goes stays as it is: its other parts are open, what is committed there anew is
+  // closed, and opened when it faults.
+  uint64_t first = (low - base_ + page_bytes_ - 1) >> shift_;
+  uint64_t end = (high - base_) >> shift_;
+  if (low <= low_) first = 0;
+  if (high >= high_) end = pages_;
+  if (first >= end) return;
+  for (uint32_t i = 0; i < windows_.end(); ++i) {
+    windows_[i].model.forget(static_cast<uint32_t>(first), static_cast<uint32_t>(end));
   }
-  raw_syscall(SYS_rt_sigprocmask, 2, reinterpret_cast<long>(&before), 0, 8);
+  for (uint64_t page = first; page < end; ++page) {
+    state_[page] &= static_cast<uint8_t>(~kOpen);
+    keys_.take_out(static_cast<uint32_t>(page));
+  }
 }
 
 void OpenPages::stop() {

@@ -1,69 +1,87 @@
-// Keys of their own for the pages that were touched last: a thread that goes back to one of them needs no system
-// call, only another right in its signal frame.
+// Who may use which open page: protection keys, and the rights of threads to them.
 //
-// A page with a key is open for the threads that have the right to it, and they get it only while the page is in the
-// window. When it leaves the window the thread that traps loses its right; if another thread has it too, the page
-// gets the common key back, and the slot is not used again before that thread has trapped as well. A page without a
-// slot is opened for the whole process.
+// A key belongs to one window (the common one, or that of a thread): any number of this window's open pages have it,
+// and only its threads have the right to it. Or it is lent to one page at a time: threads that have
+// the page in their own windows get the right, so going back to such a page, or using one that others use too, needs
+// no system call, only another right in the signal frame. It stays lent when nobody has the right any more, until
+// another page needs it.
+//
+// What makes counts exact: a thread has no right to a key of a page that is not in its window.
 // Context: under the lock of OpenPages.
 #pragma once
 
 #include <cstdint>
 
-#include "agent/pages/page_model.h"
+#include "agent/pages/window_pool.h"
 #include "agent/protect/protection_key.h"
 
 namespace classaccess {
 
-// What one thread may use. Lives in the thread; changed under the lock.
-struct PageRights {
-  uint32_t held = 0;  // a bit for each slot: the right is in the thread's PKRU, or may be
+// One thread in mode=pages. Lives in the thread; changed under the lock.
+struct PageThread {
+  uint32_t held = 0;  // a bit for each key: the right is in the thread's PKRU, or may be
   // The frame of this trap is the thread's own, not that of a signal handler it runs, whose end brings older rights
   // back: rights may be given and taken.
   bool changeable = false;
+  bool waits = false;  // for a key of its own
+  uint32_t window = WindowPool::kNone;
+  uint32_t needless_traps = 0;  // at pages in its window
+
+  bool holds(uint32_t key) const { return (held >> key & 1) != 0; }
 };
 
 class PageKeys {
  public:
-  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kNone = PageWindow::kNoKey;
+  // So many keys that nobody has the right to are left to threads to come, which need one of their own.
+  static constexpr uint32_t kReserve = 2;
 
-  // `slots` keys of g_key's are there, 0: every page is opened for the process. False: no memory.
-  bool create(uint32_t pages, uint32_t slots);
-  uint32_t slots() const { return count_; }
+  // `keys` of g_key's. The last is the common window's. False: no memory.
+  bool create(uint32_t pages, uint32_t keys);
 
-  // The slot that holds the key of this page, kNone.
-  uint32_t slot_of(uint32_t page) const { return slot_of_[page] == 0 ? kNone : slot_of_[page] - 1u; }
+  uint32_t key_of(uint32_t page) const { return key_of_[page] == 0 ? kNone : key_of_[page] - 1u; }
+  bool is_lent(uint32_t key) const { return keys_[key].window == WindowPool::kNone; }
+  uint32_t window_of(uint32_t key) const { return keys_[key].window; }
+  bool is_held(uint32_t key) const { return keys_[key].holders != 0; }
 
-  // A slot for a page that has none: one whose page is not in the window and that no other thread may use. *evicted
-  // is the page that has to get the common key back first, kNoPage if none. kNone: there is none.
-  uint32_t find(const PageModel& model, const PageRights& rights, uint32_t* evicted);
-  void put(uint32_t slot, uint32_t page);
-  void used(uint32_t slot) { slots_[slot].used = ++tick_; }
-  // The slot's page has the common key again, or is gone.
+  // Keys that may be lent, and how many of them nobody has the right to.
+  uint32_t lendable() const;
+  uint32_t unheld() const;
+  bool may_lend() const { return waiting_ == 0 && unheld() > kReserve; }
+  // One that nobody has the right to: an empty one, or that which was used longest ago; *evicted is the page that has to
+  // be closed first, kNoPage if none. kNone: there is none.
+  uint32_t find(uint32_t* evicted) const;
+  void own(uint32_t key, uint32_t window) { keys_[key].window = window; }
+  // Can be lent as soon as its last holder has given up the right.
+  void disown(uint32_t key) { keys_[key].window = WindowPool::kNone; }
+  void wait(PageThread* thread, bool waits);
+
+  // The page has this key from now on; it had none.
+  void put(uint32_t key, uint32_t page);
+  // The page has none any more.
   void take_out(uint32_t page);
+  void used(uint32_t key) { keys_[key].used = ++tick_; }
+  uint32_t keyed_pages() const { return keyed_; }
 
-  // Another thread may have the right to this slot, or this one may get it back unseen.
-  bool others(uint32_t slot, const PageRights& rights) const {
-    bool mine = (rights.held >> slot & 1) != 0;
-    return slots_[slot].holders > (mine && rights.changeable ? 1u : 0u);
-  }
-  // From now on the thread has the right to the slots in the window and to no other, if that can be.
-  void settle(const PageModel& model, PageRights* rights);
-  void drop(PageRights* rights) { change(rights, 0); }
-  void adopt(uint32_t held, PageRights* rights) { change(rights, held); }
+  // From now on the thread has the right to its window's key and to those of pages in the window, if that can be.
+  // The common window uses no other key than its own.
+  void settle(const PageWindow& window, PageThread* thread);
+  void drop(PageThread* thread) { change(thread, 0); }
+  void adopt(uint32_t held, PageThread* thread) { change(thread, held); }
 
  private:
-  struct Slot {
-    uint32_t page = kNoPage;
-    uint32_t holders = 0;  // threads that have the right
+  struct Key {
+    uint32_t window = WindowPool::kNone;  // whose it is
+    uint32_t page = kNoPage;              // that it is lent to
+    uint32_t holders = 0;                 // threads that have the right
     uint64_t used = 0;
   };
-  void change(PageRights* rights, uint32_t held);
+  void change(PageThread* thread, uint32_t held);
 
-  uint32_t count_ = 0;
+  uint32_t count_ = 0, waiting_ = 0, keyed_ = 0;
   uint64_t tick_ = 0;
-  Slot slots_[ProtectionKey::kMaxPageKeys];
-  uint8_t* slot_of_ = nullptr;  // slot + 1, by page
+  Key keys_[ProtectionKey::kMaxPageKeys];
+  uint8_t* key_of_ = nullptr;  // key + 1, by page
 };
 
 }  // namespace classaccess

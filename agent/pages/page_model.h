@@ -7,6 +7,7 @@
 // Context: whoever holds the lock of OpenPages; no system call, no clock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace classaccess {
@@ -25,8 +26,10 @@ class PageModel {
  public:
   static constexpr uint32_t kMaxWindow = 16384;
 
-  // Page numbers are below `pages`, 1 <= window <= kMaxWindow. Not in a signal handler. False: no memory.
-  bool create(uint32_t pages, uint32_t window);
+  // What a window of so many pages needs; 0 if it is none: 1 <= window <= kMaxWindow.
+  static size_t bytes(uint32_t window);
+  // Begins empty, in `memory`: bytes(window) zero bytes.
+  void place(uint32_t window, void* memory);
 
   struct Touch {
     bool counted = false;
@@ -35,10 +38,12 @@ class PageModel {
   };
   Touch touch(uint32_t page);
 
-  bool is_open(uint32_t page) const { return in_window_[page] != 0; }
+  bool is_open(uint32_t page) const { return find(page) != kNone; }
 
   // The pages [first, end) are gone: none of them is open any more.
   void forget(uint32_t first, uint32_t end);
+  // As place() left it.
+  void clear();
 
   uint32_t open_count() const { return count_; }
   // The open pages in the order of opening, 0: the oldest.
@@ -46,11 +51,19 @@ class PageModel {
   uint32_t window() const { return window_; }
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  static uint32_t table_size(uint32_t window);
+  uint32_t home(uint32_t page) const { return page * 0x9e3779b1u >> 8 & mask_; }
+  uint32_t find(uint32_t page) const;
+  void insert(uint32_t page);
+  void remove(uint32_t page);
+
   uint32_t window_ = 0;
   uint32_t oldest_ = 0, count_ = 0;  // in ring_
   uint32_t last_ = kNoPage;          // counted last
+  uint32_t mask_ = 0;
   uint32_t* ring_ = nullptr;
-  uint8_t* in_window_ = nullptr;
+  uint32_t* table_ = nullptr;  // the open pages, each + 1, by hash, probed linearly; at most half full
 };
 
 }  // namespace classaccess

@@ -1,7 +1,5 @@
 #include "agent/pages/page_trap.h"
 
-#include <atomic>
-
 #include "agent/pages/open_pages.h"
 #include "agent/pages/touched_pages.h"
 #include "agent/protect/protection_key.h"
@@ -11,27 +9,26 @@ namespace {
 
 constexpr uint32_t kBatch = 32;
 
-__thread PageRights t_rights __attribute__((tls_model("initial-exec")));
-// Recordings so far: rights are of the one whose number the thread has.
-std::atomic<uint32_t> g_round{0};
+__thread PageThread t_page_thread __attribute__((tls_model("initial-exec")));
+// What the thread knows is of this recording.
 __thread uint32_t t_round __attribute__((tls_model("initial-exec")));
 
 void renew() {
-  const uint32_t round = g_round.load(std::memory_order_relaxed);
+  const uint32_t round = g_open_pages.round();
   if (t_round == round) return;
   t_round = round;
-  t_rights = {};
+  t_page_thread = {};
 }
 
 // What this trap may change of the thread's rights.
-void look_at_rights(void* context) {
+void look_at_page_thread(void* context) {
   renew();
   if (g_key.page_keys() == 0) return;
   // The agent's own work, or a single step, has closed them all.
-  if (g_key.take_dropped()) g_open_pages.drop(&t_rights);
+  if (g_key.take_dropped()) g_open_pages.drop(&t_page_thread);
   uint32_t in_frame = g_key.page_rights_in_frame(context);
-  if ((in_frame & ~t_rights.held) != 0) g_open_pages.adopt(in_frame | t_rights.held, &t_rights);
-  t_rights.changeable = in_frame == t_rights.held;
+  if ((in_frame & ~t_page_thread.held) != 0) g_open_pages.adopt(in_frame | t_page_thread.held, &t_page_thread);
+  t_page_thread.changeable = in_frame == t_page_thread.held;
 }
 
 // Whether this thread's touches count, and whose they are.
@@ -48,7 +45,7 @@ uint32_t take(ThreadState* thread, TouchedPages* touches, uint64_t t_ns, uint32_
   uint32_t all = 0;
   for (bool done = false; !done;) {
     OpenPages::Counted counted[kBatch];
-    uint32_t count = g_open_pages.take(touches, &t_rights, counted, kBatch, &done);
+    uint32_t count = g_open_pages.take(touches, &t_page_thread, counted, kBatch, &done);
     all += count;
     // Outside the lock: a full ring waits.
     for (uint32_t i = 0; i < count; ++i) {
@@ -89,10 +86,10 @@ Verdict perform(AccessPath* path, ThreadState* thread, CpuState* cpu, const Faul
   if (instruction.length == 0 || (verdict == Verdict::kStep && !reaches(pages, fault.address))) {
     pages = TouchedPages(fault.address, 1, fault.write ? Op::kStore : Op::kLoad, page_bytes);
   }
-  look_at_rights(fault.context);
-  const uint32_t had = t_rights.held;
-  if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address, had, &t_rights);
-  if (t_rights.changeable && t_rights.held != had) g_key.set_page_rights_in_frame(fault.context, t_rights.held);
+  look_at_page_thread(fault.context);
+  const uint32_t had = t_page_thread.held;
+  if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address, had, &t_page_thread);
+  if (t_page_thread.changeable && t_page_thread.held != had) g_key.set_page_rights_in_frame(fault.context, t_page_thread.held);
   return verdict;
 }
 
@@ -101,22 +98,32 @@ void touch_run(AccessPath* path, ThreadState* thread, uint64_t address, uint64_t
   if (!is_wanted(*path, thread, &virtual_id)) return;
   TouchedPages pages(address, bytes, op, g_open_pages.page_bytes());
   renew();
-  t_rights.changeable = false;  // there is no frame to change them in
+  t_page_thread.changeable = false;  // there is no frame to change them in
   take(thread, &pages, t_ns, virtual_id);
+}
+
+// Whatever it had.
+void drop_rights() {
+  if (g_key.page_keys() == 0) return;
+  if (g_key.denied_here()) g_key.deny_here();
+  g_key.take_dropped();
+  g_open_pages.drop(&t_page_thread);
 }
 
 }  // namespace
 
 void drop_page_rights() {
-  if (g_key.page_keys() == 0) return;
-  if (g_key.denied_here()) g_key.deny_here();
-  g_key.take_dropped();
   renew();
-  g_open_pages.drop(&t_rights);
+  drop_rights();
+}
+
+void leave_page_window() {
+  renew();
+  drop_rights();
+  g_open_pages.leave(&t_page_thread);
 }
 
 void enable_page_trap(AccessPath* access) {
-  g_round.fetch_add(1, std::memory_order_relaxed);
   access->touch_run = touch_run;
   access->perform_pages = perform;
 }

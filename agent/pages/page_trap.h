@@ -7,9 +7,10 @@
 
 namespace classaccess {
 
-// The calling thread's rights to page keys are given up, as before it makes a thread that would inherit them and
-// when it ends.
+// The calling thread's rights to page keys are given up, as before it makes a thread that would inherit them.
 void drop_page_rights();
+// The same, and its window and key: it ends, or is no Java thread any more.
+void leave_page_window();
 
 // g_open_pages has been created. From now on accesses make page records instead of access records.
 void enable_page_trap(AccessPath* access);

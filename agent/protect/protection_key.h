@@ -18,7 +18,7 @@ class ProtectionKey {
   void release();
 
   // Keys for single pages (mode=pages): whoever is denied the heap's key is denied these, until given one of them.
-  static constexpr uint32_t kMaxPageKeys = 12;  // some of the 15 are left to others
+  static constexpr uint32_t kMaxPageKeys = 13;  // one of the 15 is left to others
   // Start only. How many there are now.
   uint32_t alloc_page_keys();
   uint32_t page_keys() const { return page_key_count_; }

@@ -64,7 +64,10 @@ void start(uint32_t keys) {
   World& world = World::get();
   uint64_t low = world.vm.layout.heap_low;
   g_gate.close_range(low, world.armed_end());
-  if (!g_open_pages.create(low, g_armed.high(), kPageBytes, 1, keys)) abort();
+  OpenPages::Choice choice;
+  choice.keys = keys;
+  choice.traps_without_key = 0;
+  if (!g_open_pages.create(low, g_armed.high(), choice)) abort();
 }
 
 int run(int touches, int rounds) {

@@ -3,12 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/pages/simulation.h"
 
 namespace classaccess {
 namespace {
 
 using test::Simulation;
+
+struct Placed : PageModel {
+  explicit Placed(uint32_t window) : memory(PageModel::bytes(window) / sizeof(uint32_t)) {
+    place(window, memory.data());
+  }
+  std::vector<uint32_t> memory;
+};
 
 struct Counts {
   std::map<uint64_t, uint64_t> counts;
@@ -24,8 +33,7 @@ TEST(PageModel, IsTheSimulation) {
   for (uint32_t window : {1u, 2u, 3u, 4u, 16u, 1000u}) {
     for (const char* order : test::kOrders) {
       SCOPED_TRACE(std::string(order) + " window " + std::to_string(window));
-      PageModel model;
-      ASSERT_TRUE(model.create(1000, window));
+      Placed model(window);
       Simulation simulation(window);
       Counts counts;
       for (uint64_t page : test::walk(order, 1000, 20000)) {
@@ -41,8 +49,7 @@ TEST(PageModel, IsTheSimulation) {
 }
 
 TEST(PageModel, CountsByHand) {
-  PageModel model;
-  ASSERT_TRUE(model.create(10, 2));
+  Placed model(2);
   auto is = [&](uint32_t page, bool counted, uint32_t from, uint32_t closed) {
     PageModel::Touch touch = model.touch(page);
     EXPECT_EQ(touch.counted, counted) << page;
@@ -59,9 +66,8 @@ TEST(PageModel, CountsByHand) {
 }
 
 TEST(PageModel, ForgetsPagesThatAreGone) {
-  PageModel model;
+  Placed model(5);
   Simulation simulation(5);
-  ASSERT_TRUE(model.create(100, 5));
   uint64_t random = 1;
   for (int i = 0; i < 20000; ++i) {
     random = random * 6364136223846793005u + 1;
@@ -97,11 +103,49 @@ TEST(PageModel, LargerPagesWhereMappingsAreFew) {
   is(4096, 4, 0, 2 << 20, 1);
 }
 
+TEST(PageModel, AClearedWindowIsAnEmptyOne) {
+  for (uint32_t window : {1u, 7u, 100u}) {
+    Placed model(window);
+    for (int round = 0; round < 3; ++round) {
+      Simulation simulation(window);
+      Counts counts;
+      for (uint64_t page : test::walk("random", 150, 3000)) {
+        counts.add(static_cast<uint32_t>(page), model.touch(static_cast<uint32_t>(page)));
+        simulation.touch(page);
+      }
+      EXPECT_EQ(counts.counts, simulation.counts);
+      EXPECT_EQ(counts.transitions, simulation.transitions);
+      model.clear();
+      EXPECT_EQ(model.open_count(), 0u);
+      for (uint32_t page = 0; page < 150; ++page) ASSERT_FALSE(model.is_open(page)) << page;
+    }
+  }
+}
+
+// Far apart, so that they meet in the table of open pages.
+TEST(PageModel, AnyPageNumbers) {
+  for (uint32_t window : {1u, 2u, 4u, 8u, 9u}) {
+    Placed model(window);
+    Simulation simulation(window);
+    Counts counts;
+    uint64_t random = 7;
+    for (int i = 0; i < 20000; ++i) {
+      random = random * 6364136223846793005u + 1;
+      uint32_t page = static_cast<uint32_t>(random >> 60) * 0x10000000u + static_cast<uint32_t>(random >> 58 & 3);
+      counts.add(page, model.touch(page));
+      simulation.touch(page);
+      ASSERT_EQ(model.open_count(), simulation.open.size());
+      for (uint32_t j = 0; j < model.open_count(); ++j) ASSERT_EQ(model.open_page(j), simulation.open[j]);
+    }
+    EXPECT_EQ(counts.counts, simulation.counts);
+    EXPECT_EQ(counts.transitions, simulation.transitions);
+  }
+}
+
 TEST(PageModel, RefusesWindowsItCannotKeep) {
-  PageModel model;
-  EXPECT_FALSE(model.create(100, 0));
-  EXPECT_FALSE(model.create(100, PageModel::kMaxWindow + 1));
-  EXPECT_FALSE(model.create(0, 1));
+  EXPECT_EQ(PageModel::bytes(0), 0u);
+  EXPECT_EQ(PageModel::bytes(PageModel::kMaxWindow + 1), 0u);
+  EXPECT_NE(PageModel::bytes(PageModel::kMaxWindow), 0u);
 }
 
 }  // namespace
