@@ -4,8 +4,8 @@
  * Between two loads nothing of the heap is touched but the array's length.
  */
 public final class PageWalk {
-    private static final int PAGES = 1000;
-    private static final int PAGE = 4096;
+    static final int PAGES = 1000;
+    static final int PAGE = 4096;
     private static final int OTHER_PAGES = 16;
 
     private PageWalk() {}
@@ -24,7 +24,7 @@ public final class PageWalk {
         System.out.println("DONE");
     }
 
-    private static int walk(byte[] array, int order, int pages, int touches) {
+    static int walk(byte[] array, int order, int pages, int touches) {
         int sum = 0;
         long random = 12345;
         for (int i = 0; i < touches; i++) {

@@ -135,7 +135,7 @@ bool OpenPages::take_key(uint32_t page) {
   return true;
 }
 
-void OpenPages::close(uint32_t page, const PageThread& thread) {
+void OpenPages::close(uint32_t page, PageThread* thread) {
   closed_at_[page] = touches_;
   if (one_window()) {
     if ((state_[page] & kOpen) == 0) return;
@@ -145,9 +145,13 @@ void OpenPages::close(uint32_t page, const PageThread& thread) {
   }
   uint32_t key = keys_.key_of(page);
   if (key == PageKeys::kNone) return;
-  // The right to a lent key goes with settle(), if it can.
-  bool goes = keys_.is_lent(key) ? !thread.holds(key) || thread.changeable : keys_.window_of(key) != thread.window;
-  if (goes) return;
+  if (keys_.is_lent(key)) {
+    // The page keeps it, for others or for a time to come, if this thread can give its right up.
+    if (!thread->holds(key)) return;
+    if (thread->changeable) return keys_.give_up(key, thread);
+  } else if (keys_.window_of(key) != thread->window) {
+    return;
+  }
   if (!take_key(page)) keys_.take_out(page);
 }
 
@@ -222,13 +226,11 @@ uint32_t OpenPages::take(TouchedPages* touches, PageThread* thread, Counted* cou
     state_[page] |= kTouched;
     ++touches_;
     // Closed before another opens: the kernel's mappings become fewer first.
-    if (touch.closed != kNoPage && !stopped_) close(touch.closed, *thread);
+    if (touch.closed != kNoPage && !stopped_) close(touch.closed, thread);
     counted[count++] = {page, touch.from, next.op};
   }
   if (stopped_ || count == 0) return count;
   const PageWindow& window = windows_[thread->window];
-  // Keys that it has the right to no more may be lent anew.
-  keys_.settle(window, thread);
   // What has come in now is at the window's young end.
   uint32_t in = count < window.model.open_count() ? count : window.model.open_count();
   for (uint32_t i = window.model.open_count() - in; i < window.model.open_count(); ++i) {

@@ -82,7 +82,7 @@ class OpenPages {
   void give_window(PageThread* thread);
   void seek_key(PageThread* thread);
   void share(PageThread* thread);
-  void close(uint32_t page, const PageThread& thread);
+  void close(uint32_t page, PageThread* thread);
   void open(uint32_t page, const PageThread& thread);
   void open_for_all(uint32_t page);
   bool lend(uint32_t page);

@@ -48,8 +48,8 @@ class PageKeys {
   uint32_t lendable() const;
   uint32_t unheld() const;
   bool may_lend() const { return waiting_ == 0 && unheld() > kReserve; }
-  // One that nobody has the right to: an empty one, or that which was used longest ago; *evicted is the page that has to
-  // be closed first, kNoPage if none. kNone: there is none.
+  // One that nobody has the right to: an empty one, or that which was used longest ago; *evicted is the page that has
+  // to be closed first, kNoPage if none. kNone: there is none.
   uint32_t find(uint32_t* evicted) const;
   void own(uint32_t key, uint32_t window) { keys_[key].window = window; }
   // Can be lent as soon as its last holder has given up the right.
@@ -66,6 +66,7 @@ class PageKeys {
   // From now on the thread has the right to its window's key and to those of pages in the window, if that can be.
   // The common window uses no other key than its own.
   void settle(const PageWindow& window, PageThread* thread);
+  void give_up(uint32_t key, PageThread* thread) { change(thread, thread->held & ~(1u << key)); }
   void drop(PageThread* thread) { change(thread, 0); }
   void adopt(uint32_t held, PageThread* thread) { change(thread, held); }
 

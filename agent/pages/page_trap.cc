@@ -89,7 +89,8 @@ Verdict perform(AccessPath* path, ThreadState* thread, CpuState* cpu, const Faul
   look_at_page_thread(fault.context);
   const uint32_t had = t_page_thread.held;
   if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address, had, &t_page_thread);
-  if (t_page_thread.changeable && t_page_thread.held != had) g_key.set_page_rights_in_frame(fault.context, t_page_thread.held);
+  if (t_page_thread.changeable && t_page_thread.held != had)
+    g_key.set_page_rights_in_frame(fault.context, t_page_thread.held);
   return verdict;
 }
 
