@@ -21,7 +21,7 @@ void renew() {
 }
 
 // What this trap may change of the thread's rights.
-void look_at_page_thread(void* context) {
+void look_at_rights(void* context) {
   renew();
   if (g_key.page_keys() == 0) return;
   // The agent's own work, or a single step, has closed them all.
@@ -86,11 +86,12 @@ Verdict perform(AccessPath* path, ThreadState* thread, CpuState* cpu, const Faul
   if (instruction.length == 0 || (verdict == Verdict::kStep && !reaches(pages, fault.address))) {
     pages = TouchedPages(fault.address, 1, fault.write ? Op::kStore : Op::kLoad, page_bytes);
   }
-  look_at_page_thread(fault.context);
+  look_at_rights(fault.context);
   const uint32_t had = t_page_thread.held;
   if (take(thread, &pages, fault.t_ns, virtual_id) == 0) g_open_pages.settle(fault.address, had, &t_page_thread);
-  if (t_page_thread.changeable && t_page_thread.held != had)
+  if (t_page_thread.changeable && t_page_thread.held != had) {
     g_key.set_page_rights_in_frame(fault.context, t_page_thread.held);
+  }
   return verdict;
 }
 
