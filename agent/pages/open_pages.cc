@@ -7,6 +7,7 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
 #include "agent/pages/page_gate.h"
+#include "agent/pages/undisturbed.h"
 #include "agent/protect/armed_pages.h"
 
 namespace classaccess {
@@ -31,21 +32,6 @@ class OpenPages::Lock {
 
  private:
   std::atomic_flag& flag_;
-};
-
-// Outside of a handler: a handler of this thread may wait for the lock that it interrupted.
-class OpenPages::Undisturbed {
- public:
-  Undisturbed() {
-    uint64_t all = ~0ull;
-    raw_syscall(SYS_rt_sigprocmask, kSetMask, reinterpret_cast<long>(&all), reinterpret_cast<long>(&before_), 8);
-  }
-  ~Undisturbed() { raw_syscall(SYS_rt_sigprocmask, kSetMask, reinterpret_cast<long>(&before_), 0, 8); }
-  Undisturbed(const Undisturbed&) = delete;
-
- private:
-  static constexpr long kSetMask = 2;  // SIG_SETMASK
-  uint64_t before_ = 0;
 };
 
 bool OpenPages::create(uint64_t low, uint64_t high, const Choice& choice) {
@@ -167,7 +153,7 @@ void OpenPages::open(uint32_t page, const PageThread& thread) {
   if (keyed && keys_.window_of(key) == thread.window) return;
   if (thread.window != WindowPool::kCommon) {
     if (keyed && keys_.is_lent(key)) {
-      if (keys_.is_held(key) || keys_.may_lend()) return keys_.used(key);
+      if (keys_.is_held(key) ? !keys_.wanted() : keys_.may_lend()) return keys_.used(key);
     } else {
       // One that another thread has open, or that is touched again soon; where keys are many, each.
       bool often = keyed || touches_ - closed_at_[page] < kSoon;
@@ -276,7 +262,6 @@ void OpenPages::adopt(uint32_t held, PageThread* thread) {
 
 void OpenPages::leave(PageThread* thread) {
   if (thread->window == WindowPool::kNone) return;
-  Undisturbed undisturbed;
   Lock lock(this);
   keys_.wait(thread, false);
   PageWindow& window = windows_[thread->window];

@@ -9,8 +9,8 @@
 // All touches go through one lock, which gives them their order. A page that is in the thread's window but
 // faults all the same (opened by another thread for itself, committed anew, or refused by the kernel) is not counted:
 // the access is performed on the twin as any other, and the page is opened for this thread.
-// Context: create, stop: start and end; take, settle: signal handler of a recorded thread, or such a thread inside an
-// AgentScope; drop, adopt, leave: that thread; forget: any thread, not in a handler.
+// Context: create, stop: start and end; take, settle, drop, adopt, leave: signal handler of a recorded thread, or such
+// a thread, Undisturbed; forget: any thread, not in a handler.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class OpenPages {
   // Needless traps before a thread gets a key: what touches the heap now and then needs none.
   static constexpr uint32_t kTrapsWithoutKey = 64;
   // And so many more, where keys are all in use, before it shares the common window.
-  static constexpr uint32_t kTrapsToWait = 1024;
+  static constexpr uint32_t kTrapsToWait = 8192;
 
   struct Choice {
     uint64_t page_bytes = 4096;
@@ -65,7 +65,7 @@ class OpenPages {
   void drop(PageThread* thread);
   // Its PKRU has these rights, whatever we thought.
   void adopt(uint32_t held, PageThread* thread);
-  // The thread ends, and its rights are dropped: its window and key are given back. Not in a handler.
+  // The thread ends, and its rights are dropped: its window and key are given back.
   void leave(PageThread* thread);
 
   // [low, high) is about to be given back: call after its bits in g_armed are cleared. From the return on nothing
@@ -92,7 +92,6 @@ class OpenPages {
   uint64_t end_of(uint32_t page) const;
 
   class Lock;
-  class Undisturbed;
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   WindowPool windows_;
   PageKeys keys_;

@@ -20,10 +20,13 @@ uint32_t PageKeys::lendable() const {
   return sum;
 }
 
-uint32_t PageKeys::unheld() const {
-  uint32_t sum = 0;
-  for (uint32_t i = 0; i < count_; ++i) sum += is_lent(i) && !is_held(i);
-  return sum;
+bool PageKeys::may_lend() const {
+  uint32_t held = 0, unheld = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    held += is_lent(i) && is_held(i);
+    unheld += is_lent(i) && !is_held(i);
+  }
+  return waiting_ == 0 && unheld > kReserve && held < kMostLent;
 }
 
 uint32_t PageKeys::find(uint32_t* evicted) const {
@@ -66,7 +69,7 @@ void PageKeys::take_out(uint32_t page) {
 void PageKeys::settle(const PageWindow& window, PageThread* thread) {
   if (!thread->changeable) return;
   uint32_t held = window.key == kNone ? 0 : 1u << window.key;
-  if (window.key != kNone && thread->window != WindowPool::kCommon) {
+  if (window.key != kNone && thread->window != WindowPool::kCommon && waiting_ == 0) {
     for (uint32_t i = 0; i < count_; ++i) {
       if (is_lent(i) && keys_[i].page != kNoPage && window.model.is_open(keys_[i].page)) held |= 1u << i;
     }

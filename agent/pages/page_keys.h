@@ -4,7 +4,8 @@
 // and only its threads have the right to it. Or it is lent to one page at a time: threads that have
 // the page in their own windows get the right, so going back to such a page, or using one that others use too, needs
 // no system call, only another right in the signal frame. It stays lent when nobody has the right any more, until
-// another page needs it.
+// another page needs it. Few are lent to open pages at a time, and none while a thread waits for one of its own: those
+// that have the right give it up at their next traps.
 //
 // What makes counts exact: a thread has no right to a key of a page that is not in its window.
 // Context: under the lock of OpenPages.
@@ -33,8 +34,9 @@ struct PageThread {
 class PageKeys {
  public:
   static constexpr uint32_t kNone = PageWindow::kNoKey;
-  // So many keys that nobody has the right to are left to threads to come, which need one of their own.
-  static constexpr uint32_t kReserve = 2;
+  // What is left to threads to come, which need one of their own: so many keys that nobody has the right to; and all but
+  // so many that may be lent, since a thread may keep its right for long.
+  static constexpr uint32_t kReserve = 2, kMostLent = 4;
 
   // `keys` of g_key's. The last is the common window's. False: no memory.
   bool create(uint32_t pages, uint32_t keys);
@@ -44,10 +46,11 @@ class PageKeys {
   uint32_t window_of(uint32_t key) const { return keys_[key].window; }
   bool is_held(uint32_t key) const { return keys_[key].holders != 0; }
 
-  // Keys that may be lent, and how many of them nobody has the right to.
+  // Keys that belong to no window.
   uint32_t lendable() const;
-  uint32_t unheld() const;
-  bool may_lend() const { return waiting_ == 0 && unheld() > kReserve; }
+  // To a page for which nobody has the right yet.
+  bool may_lend() const;
+  bool wanted() const { return waiting_ != 0; }
   // One that nobody has the right to: an empty one, or that which was used longest ago; *evicted is the page that has
   // to be closed first, kNoPage if none. kNone: there is none.
   uint32_t find(uint32_t* evicted) const;

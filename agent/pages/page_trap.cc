@@ -2,6 +2,7 @@
 
 #include "agent/pages/open_pages.h"
 #include "agent/pages/touched_pages.h"
+#include "agent/pages/undisturbed.h"
 #include "agent/protect/protection_key.h"
 
 namespace classaccess {
@@ -99,6 +100,7 @@ void touch_run(AccessPath* path, ThreadState* thread, uint64_t address, uint64_t
   uint32_t virtual_id = 0;
   if (!is_wanted(*path, thread, &virtual_id)) return;
   TouchedPages pages(address, bytes, op, g_open_pages.page_bytes());
+  Undisturbed undisturbed;
   renew();
   t_page_thread.changeable = false;  // there is no frame to change them in
   take(thread, &pages, t_ns, virtual_id);
@@ -115,11 +117,13 @@ void drop_rights() {
 }  // namespace
 
 void drop_page_rights() {
+  Undisturbed undisturbed;
   renew();
   drop_rights();
 }
 
 void leave_page_window() {
+  Undisturbed undisturbed;
   renew();
   drop_rights();
   g_open_pages.leave(&t_page_thread);

@@ -1,6 +1,7 @@
 // A window for each thread: what each thread has touched is exactly what a simulation of that thread alone says,
 // whatever the others do at the same time.
 #include <signal.h>
+#include <sys/time.h>
 
 #include <atomic>
 #include <map>
@@ -363,6 +364,54 @@ TEST_F(OwnWindows, PagesTouchedInASignalHandler) {
     expect_is(records, simulation);
   }
   sigaction(SIGUSR1, &before, nullptr);
+}
+
+// A handler of the program's that comes while the thread holds the lock would wait for it for good.
+TEST_F(OwnWindows, SignalsThatComeWhileRightsAreGivenUp) {
+  start(1);
+  static volatile int* pages[4];
+  for (uint64_t i = 0; i < 4; ++i) pages[i] = at(i);
+  struct sigaction action = {}, before = {};
+  static std::atomic<uint64_t> signals;
+  signals = 0;
+  action.sa_handler = [](int) {
+    for (auto* page : pages) (void)*page;
+    ++signals;
+  };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGPROF, &action, &before);
+  World& world = World::get();
+  std::vector<AccessRecord> records = recorded([&] {
+    ThreadState* thread = FaultHandler::this_thread();
+    itimerval often = {{0, 1000}, {0, 1000}}, never = {};
+    setitimer(ITIMER_PROF, &often, nullptr);
+    const auto page = reinterpret_cast<uint64_t>(at(5));
+    while (signals.load() < 100) {
+      (void)*at(signals.load() % 3);
+      drop_page_rights();
+      world.access.touch_run(&world.access, thread, page, 3 * 4096, Op::kLoad, 1);
+    }
+    setitimer(ITIMER_PROF, &never, nullptr);
+  });
+  sigaction(SIGPROF, &before, nullptr);
+  EXPECT_GT(records.size(), 300u);
+}
+
+// While somebody waits nothing is lent, and who has a lent key gives it up when it traps next.
+TEST_F(OwnWindows, ManyThreadsWithManyPagesGetKeys) {
+  constexpr size_t kThreads = 8;
+  start(64);
+  const uint64_t shared = g_counters.page_windows_shared;
+  std::vector<std::vector<uint64_t>> walks;
+  for (size_t t = 0; t < kThreads; ++t) {
+    walks.push_back({});
+    for (uint64_t page : test::walk("random", 90, 3000 + t)) walks.back().push_back(page * (t + 1) % 97);
+  }
+  auto records = at_once(kThreads, [&](size_t t) {
+    for (uint64_t page : walks[t]) (void)*at(page, 64 * t);
+  });
+  for (size_t t = 0; t < kThreads; ++t) expect_is(records[t], simulated(64, walks[t]));
+  EXPECT_EQ(g_counters.page_windows_shared, shared);
 }
 
 // The kernel's mappings are other people's too.
