@@ -43,12 +43,7 @@ bool OpenPages::create(uint64_t low, uint64_t high, const Choice& choice) {
   shift_ = static_cast<uint32_t>(__builtin_ctzll(choice.page_bytes));
   pages_ = static_cast<uint32_t>(pages);
   state_ = reserve_array<uint8_t>(pages_);
-  closed_at_ = reserve_array<uint32_t>(pages_);
-  touches_ = kSoon;
-  if (state_ == nullptr || closed_at_ == nullptr || !windows_.create(choice.window) ||
-      !keys_.create(pages_, choice.keys)) {
-    return false;
-  }
+  if (state_ == nullptr || !windows_.create(choice.window) || !keys_.create(pages_, choice.keys)) return false;
   keys_used_ = choice.keys;
   if (keys_used_ != 0) windows_[WindowPool::kCommon].key = keys_used_ - 1;
   traps_without_key_ = choice.traps_without_key;
@@ -122,7 +117,6 @@ bool OpenPages::take_key(uint32_t page) {
 }
 
 void OpenPages::close(uint32_t page, PageThread* thread) {
-  closed_at_[page] = touches_;
   if (one_window()) {
     if ((state_[page] & kOpen) == 0) return;
     state_[page] &= static_cast<uint8_t>(~kOpen);
@@ -155,9 +149,9 @@ void OpenPages::open(uint32_t page, const PageThread& thread) {
     if (keyed && keys_.is_lent(key)) {
       if (keys_.is_held(key) ? !keys_.wanted() : keys_.may_lend()) return keys_.used(key);
     } else {
-      // One that another thread has open, or that is touched again soon; where keys are many, each.
-      bool often = keyed || touches_ - closed_at_[page] < kSoon;
-      if ((often || 2 * window.model.window() <= keys_.lendable()) && keys_.may_lend() && lend(page)) return;
+      // One that another thread has open; where keys are many beside the window, each.
+      const bool many = 2 * window.model.window() <= keys_.lendable();
+      if ((keyed || many) && keys_.may_lend() && lend(page)) return;
     }
   }
   give(page, window.key);
@@ -210,7 +204,6 @@ uint32_t OpenPages::take(TouchedPages* touches, PageThread* thread, Counted* cou
     if (!touch.counted) continue;
     if (touch.from == kNoPage) classaccess::count(g_counters.page_windows);
     state_[page] |= kTouched;
-    ++touches_;
     // Closed before another opens: the kernel's mappings become fewer first.
     if (touch.closed != kNoPage && !stopped_) close(touch.closed, thread);
     counted[count++] = {page, touch.from, next.op};

@@ -27,7 +27,7 @@ class OpenPages {
   // Needless traps before a thread gets a key: what touches the heap now and then needs none.
   static constexpr uint32_t kTrapsWithoutKey = 64;
   // And so many more, where keys are all in use, before it shares the common window.
-  static constexpr uint32_t kTrapsToWait = 8192;
+  static constexpr uint32_t kTrapsToWait = 2048;
 
   struct Choice {
     uint64_t page_bytes = 4096;
@@ -103,11 +103,6 @@ class OpenPages {
   static constexpr uint8_t kOpen = 1;  // for the process, as far as we know
   static constexpr uint8_t kTouched = 2;
   uint8_t* state_ = nullptr;
-  // When the page was closed last, in counted touches. With few keys beside the window one that is touched again soon
-  // gets one.
-  static constexpr uint32_t kSoon = 64;
-  uint32_t touches_ = 0;
-  uint32_t* closed_at_ = nullptr;
 };
 
 extern OpenPages g_open_pages;

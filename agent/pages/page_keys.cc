@@ -71,7 +71,8 @@ void PageKeys::settle(const PageWindow& window, PageThread* thread) {
   uint32_t held = window.key == kNone ? 0 : 1u << window.key;
   if (window.key != kNone && thread->window != WindowPool::kCommon && waiting_ == 0) {
     for (uint32_t i = 0; i < count_; ++i) {
-      if (is_lent(i) && keys_[i].page != kNoPage && window.model.is_open(keys_[i].page)) held |= 1u << i;
+      if (!is_lent(i) || keys_[i].page == kNoPage || !window.model.is_open(keys_[i].page)) continue;
+      if (is_held(i) || may_lend()) held |= 1u << i;
     }
   }
   change(thread, held);

@@ -192,7 +192,7 @@ TEST_F(Pages, MoreThreadsThanKeys) {
   const Jdk jdk = newest_jdk();
   std::string name = path("many.db");
   JavaRun java{
-      jdk, {"-XX:+UseSerialGC", "-Xmx64m"}, "mode=pages,window=2,out=" + name, {"PageWalkers", "3000", "40"}, "", 120};
+      jdk, {"-XX:+UseSerialGC", "-Xmx64m"}, "mode=pages,window=2,out=" + name, {"PageWalkers", "8000", "40"}, "", 120};
   JavaRun plain = java;
   plain.agent_options = std::nullopt;
   ProcessResult told = run(plain), result = run(java);
@@ -205,7 +205,8 @@ TEST_F(Pages, MoreThreadsThanKeys) {
       db.integer("SELECT count(DISTINCT thread_id) FROM page_access JOIN thread t ON t.id = thread_id WHERE t.name "
                  "LIKE 'walker-%'"),
       40);
-  EXPECT_GE(db.diagnostic("page_windows_shared"), 40 - 12);
+  // Twelve keys at most, and ten walkers (ping-pong) trap too seldom at pages in their windows.
+  EXPECT_GE(db.diagnostic("page_windows_shared"), 40 - 12 - 10);
   EXPECT_LE(db.diagnostic("page_windows_shared"), 40);
   EXPECT_NE(result.err.find("more threads than protection keys"), std::string::npos) << result.err;
 }
