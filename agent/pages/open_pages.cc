@@ -48,6 +48,8 @@ bool OpenPages::create(uint64_t low, uint64_t high, const Choice& choice) {
   if (keys_used_ != 0) windows_[WindowPool::kCommon].key = keys_used_ - 1;
   traps_without_key_ = choice.traps_without_key;
   most_keyed_ = choice.most_keyed;
+  favoured_ = WindowPool::kNone;
+  touches_ = favoured_at_ = 0;
   shared_ = false;
   stopped_ = false;
   round_.fetch_add(1, std::memory_order_relaxed);
@@ -149,8 +151,8 @@ void OpenPages::open(uint32_t page, const PageThread& thread) {
     if (keyed && keys_.is_lent(key)) {
       if (keys_.is_held(key) ? !keys_.wanted() : keys_.may_lend()) return keys_.used(key);
     } else {
-      // One that another thread has open; where keys are many beside the window, each.
-      const bool many = 2 * window.model.window() <= keys_.lendable();
+      // One that another thread has open; where keys are many beside the window, each of the favoured one.
+      const bool many = favoured_ == thread.window && 2 * window.model.window() <= keys_.lendable();
       if ((keyed || many) && keys_.may_lend() && lend(page)) return;
     }
   }
@@ -204,6 +206,11 @@ uint32_t OpenPages::take(TouchedPages* touches, PageThread* thread, Counted* cou
     if (!touch.counted) continue;
     if (touch.from == kNoPage) classaccess::count(g_counters.page_windows);
     state_[page] |= kTouched;
+    ++touches_;
+    if (favoured_ == WindowPool::kNone || favoured_ == thread->window || touches_ - favoured_at_ > kIdle) {
+      favoured_ = thread->window;
+      favoured_at_ = touches_;
+    }
     // Closed before another opens: the kernel's mappings become fewer first.
     if (touch.closed != kNoPage && !stopped_) close(touch.closed, thread);
     counted[count++] = {page, touch.from, next.op};

@@ -25,7 +25,7 @@ namespace classaccess {
 class OpenPages {
  public:
   // Needless traps before a thread gets a key: what touches the heap now and then needs none.
-  static constexpr uint32_t kTrapsWithoutKey = 64;
+  static constexpr uint32_t kTrapsWithoutKey = 1024;
   // And so many more, where keys are all in use, before it shares the common window.
   static constexpr uint32_t kTrapsToWait = 2048;
 
@@ -103,6 +103,11 @@ class OpenPages {
   static constexpr uint8_t kOpen = 1;  // for the process, as far as we know
   static constexpr uint8_t kTouched = 2;
   uint8_t* state_ = nullptr;
+  // Keys are lent to pages that are its alone only for the window that switches most, as far as counted touches tell:
+  // another's takes its place when it has not been counted for so many.
+  static constexpr uint32_t kIdle = 64;
+  uint32_t favoured_ = WindowPool::kNone;
+  uint64_t touches_ = 0, favoured_at_ = 0;
 };
 
 extern OpenPages g_open_pages;

@@ -192,7 +192,7 @@ TEST_F(Pages, MoreThreadsThanKeys) {
   const Jdk jdk = newest_jdk();
   std::string name = path("many.db");
   JavaRun java{
-      jdk, {"-XX:+UseSerialGC", "-Xmx64m"}, "mode=pages,window=2,out=" + name, {"PageWalkers", "8000", "40"}, "", 120};
+      jdk, {"-XX:+UseSerialGC", "-Xmx64m"}, "mode=pages,window=2,out=" + name, {"PageWalkers", "12000", "40"}, "", 120};
   JavaRun plain = java;
   plain.agent_options = std::nullopt;
   ProcessResult told = run(plain), result = run(java);
