@@ -34,8 +34,8 @@ struct PageThread {
 class PageKeys {
  public:
   static constexpr uint32_t kNone = PageWindow::kNoKey;
-  // What is left to threads to come, which need one of their own: so many keys that nobody has the right to; and all but
-  // so many that may be lent, since a thread may keep its right for long.
+  // What is left to threads to come, which need one of their own: so many keys that nobody has the right to; and all
+  // but so many that may be lent, since a thread may keep its right for long.
   static constexpr uint32_t kReserve = 2, kMostLent = 4;
 
   // `keys` of g_key's. The last is the common window's. False: no memory.

@@ -1,5 +1,5 @@
-// No handler of the program's interrupts this thread while it lives: one that touches the heap would wait for the lock of
-// OpenPages, which the thread may hold. What faults cause comes through: blocked, it would kill the process.
+// No handler of the program's interrupts this thread while it lives: one that touches the heap would wait for the lock
+// of OpenPages, which the thread may hold. What faults cause comes through: blocked, it would kill the process.
 // Context: outside of signal handlers; system calls only.
 #pragma once
 
