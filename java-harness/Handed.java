@@ -25,11 +25,11 @@ public final class Handed {
             out.set(new Node());
             Node node;
             while ((node = in.getAndSet(null)) == null) {
-                Thread.onSpinWait();
+                Thread.yield();
             }
             use.of(node);
             while (out.get() != null) {
-                Thread.onSpinWait();
+                Thread.yield();
             }
         }
     }
