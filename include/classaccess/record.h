@@ -40,6 +40,9 @@ enum class RecordKind : uint8_t {
   // mode=pages: a page was counted. `address` is its number, `object` that of the page
   // counted before it (UINT32_MAX: none), `op` the touch; only t_ns and virtual_id beside them.
   kPage,
+  // calls=: `site_id` is the number of the call context (calls/call_sink.h) that the records of this
+  // stream behind it are made in. No access.
+  kCallContext,
 };
 
 enum RecordFlag : uint8_t {
