@@ -17,8 +17,8 @@ class AppendTable {
  public:
   // Reserves room for `capacity` rows; row 0 is never handed out, so an id of 0
   // means "none". Not in a signal handler. False if the kernel refuses.
-  bool create(uint32_t capacity) {
-    rows_ = reserve_array<Row>(capacity);
+  bool create(uint32_t capacity, Keep keep = Keep::kRecording) {
+    rows_ = reserve_array<Row>(capacity, keep);
     if (rows_ == nullptr) return false;
     capacity_ = capacity;
     next_.store(1, std::memory_order_relaxed);

@@ -13,8 +13,8 @@ namespace classaccess {
 class Arena {
  public:
   // Reserves address space; memory is used as it fills. Not in a signal handler.
-  bool create(size_t bytes) {
-    base_ = reserve_array<char>(bytes);
+  bool create(size_t bytes, Keep keep = Keep::kRecording) {
+    base_ = reserve_array<char>(bytes, keep);
     if (base_ == nullptr) return false;
     size_ = bytes;
     return true;

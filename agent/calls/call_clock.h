@@ -21,9 +21,8 @@ inline uint64_t call_ticks() {
 // Once a process. Takes some milliseconds; the rate is refined when it is called again.
 void start_call_clock();
 
-// A duration in ns (fractions: call_ns_exact), and a moment in ns of CLOCK_MONOTONIC.
+// A duration in ns, and a moment in ns of CLOCK_MONOTONIC.
 uint64_t call_ns(uint64_t ticks);
-double call_ns_exact(uint64_t ticks);
 uint64_t call_ns_since_boot(uint64_t ticks);
 
 }  // namespace classaccess

@@ -42,6 +42,8 @@ struct CallFunction {
 };
 constexpr uint32_t kMaxCallFunctions = 1u << 16;
 extern AppendTable<CallFunction> g_call_functions;
+// The first of this recording: what lies before is of earlier ones.
+extern std::atomic<uint32_t> g_first_call_function;
 // A filled and published row (texts are copied); 0: the table is full. Any normal thread.
 uint32_t add_call_function(FunctionKind kind, Loaded loaded, const char* name, const char* library, uint64_t address,
                            const char* refused = nullptr);
@@ -121,7 +123,7 @@ struct CallFrame {
 struct CallThread {
   static constexpr uint32_t kMaxFrames = 1u << 16;  // deeper calls are counted as untimed
 
-  std::atomic<uint32_t> phase{0};       // 0 free, 1 live, 2 ended: the writer takes the rest, then frees it
+  std::atomic<uint32_t> phase{0};       // 0 free, 1 live, 2 ended (the writer takes the rest, then frees it), 3 in between
   std::atomic<uint32_t> thread_id{0};   // ThreadState::thread_id or ThreadPool::next_thread_id; 0: not known yet
   int32_t tid = 0;                      // gettid; virtual: 0
   uint32_t virtual_id = 0;              // VirtualThreads; 0: not a virtual thread
@@ -159,7 +161,7 @@ extern CallCounters g_call_counters;
 // Before the first call, once a process: reserves the tables, calibrates the clock, measures
 // the own cost. False: no memory.
 bool start_call_sink();
-// A new recording: statistics, contexts and functions begin anew. No call is under way.
+// A new recording: statistics and functions begin anew. No call is under way.
 void reset_call_sink();
 
 // Rows of single calls are still wanted (`events=N`). Cleared by the writer.
@@ -187,7 +189,8 @@ template <typename F>
 void for_each_call_thread(F&& f) {
   uint32_t end = g_call_threads_end.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < end; ++i) {
-    if (g_call_threads[i].phase.load(std::memory_order_acquire) != 0) f(g_call_threads[i]);
+    uint32_t phase = g_call_threads[i].phase.load(std::memory_order_acquire);
+    if (phase == 1 || phase == 2) f(g_call_threads[i]);
   }
 }
 // Writer only: an ended one whose ring is empty and whose statistics have been written.

@@ -1,0 +1,79 @@
+// The hooked native functions, and what happens when one is entered and left.
+//
+// The entry (behind an ENDBR64) is a jump to the function's stub, near by:
+//
+//   stub:    push id; call [classaccess_native_entry]       saves registers, native_entered
+//            lea rsp, [rsp+16]; jmp [return trampoline]     timed
+//   untimed: lea rsp, [rsp+8]
+//   body:    the instructions that were at the entry, relocated; jmp behind them
+//
+// A return trampoline (there are many, so that each call in one predicts its target) calls
+// `body`: the return address it pushes takes the place of the program's, which is kept in the
+// shadow (shadow_memory.h), and every CALL still has its RET. When the function returns, the
+// trampoline puts the program's address back and returns there.
+//
+// Unwinders see a frame of ours, whose CFI leads to the caller; its personality notes calls that
+// end by an exception.
+// Context: entered, left, unwound: any thread, also a signal handler. The table: one normal
+// thread at a time; rows are never freed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/base/append_table.h"
+
+namespace classaccess {
+
+enum class HookKind : uint8_t { kTimed, kLongjmp };
+
+struct NativeHook {
+  static constexpr int kMaxPrologue = 32;
+  uint64_t entry = 0;     // of the function
+  uint64_t patch = 0;     // where the jump is: behind ENDBR64
+  uint64_t stub = 0, untimed = 0, body = 0;
+  uint32_t function = 0;  // g_call_functions; set anew by each recording
+  HookKind kind = HookKind::kTimed;
+  uint8_t moved = 0;                     // bytes that run relocated, from `patch`
+  uint8_t original[kMaxPrologue] = {};   // `moved` bytes
+  uint8_t jump[5] = {};
+  std::atomic<bool> in_force{false};
+};
+constexpr uint32_t kMaxNativeHooks = 1u << 16;
+extern AppendTable<NativeHook> g_native_hooks;
+constexpr int kJumpBytes = 5;
+
+// Which return addresses HotSpot reads off the stack: inside the code cache, but for blobs that
+// `may_replace` knows. All zero: no code cache.
+struct CodeCacheRule {
+  std::atomic<uint64_t> low{0}, high{0};
+  std::atomic<bool (*)(uint64_t return_address)> may_replace{nullptr};
+};
+extern CodeCacheRule g_code_cache_rule;
+
+// The registers at a function's entry, as native_entry_stubs.cc pushes them.
+struct EntryFrame {
+  uint64_t r15, r14, r13, r12, rbp, rbx;  // only for the slow half
+  uint64_t flags;
+  uint64_t r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
+  uint64_t resume;  // in the stub: timed; set to NativeHook::untimed if it is not
+  uint64_t id;      // of the hook; replaced by NativeHook::body where the trampoline looks for it
+  uint64_t return_address;
+};
+
+// Whether the call before the frame's return address went to hook.entry. `return_address`: the
+// program's, whatever lies in the slot now. `all`: the callee-saved registers are there too.
+enum class CallCheck : uint8_t { kYes, kNo, kAskSlowly };
+CallCheck check_call(const NativeHook& hook, const EntryFrame& frame, uint64_t return_address, bool all);
+// What it remembers of the code of libraries is void: some were unloaded.
+void forget_call_sites();
+
+// The trampolines.
+bool is_return_trampoline(uint64_t address);
+uint64_t return_trampoline(uint32_t hook);
+uint64_t native_entry_address();
+
+// Round an empty function: fills g_native_call_cost.
+void measure_native_cost();
+
+}  // namespace classaccess
