@@ -94,8 +94,10 @@ bool is_call_of(const uint8_t* bytes, uint64_t length, uint64_t at, uint64_t ent
     return false;
   }
   if (in.opcode == 0xe8) {
-    return leads_to(at + length + static_cast<uint64_t>(static_cast<int64_t>(load_32(
-                        reinterpret_cast<uint64_t>(bytes) + length - 4))), entry);
+    return leads_to(
+        at + length +
+            static_cast<uint64_t>(static_cast<int64_t>(load_32(reinterpret_cast<uint64_t>(bytes) + length - 4))),
+        entry);
   }
   if (in.opcode != 0xff || (in.modrm >> 3 & 7) != 2) return false;
   if (!in.has_memory) return leads_to(cpu.gpr[in.rm], entry);
@@ -110,8 +112,7 @@ bool is_call_of(const uint8_t* bytes, uint64_t length, uint64_t at, uint64_t ent
 void put_originals_back(uint64_t low, uint8_t* bytes, uint64_t count) {
   for (uint32_t i = 1; i < g_native_hooks.end(); ++i) {
     const NativeHook& hook = g_native_hooks.row(i);
-    if (!hook.in_force.load(std::memory_order_acquire) || hook.patch >= low + count ||
-        hook.patch + kJumpBytes <= low) {
+    if (!hook.in_force.load(std::memory_order_acquire) || hook.patch >= low + count || hook.patch + kJumpBytes <= low) {
       continue;
     }
     for (uint64_t j = 0; j < kJumpBytes && j < hook.moved; ++j) {

@@ -35,9 +35,9 @@ struct CallFunction {
   std::atomic<bool> ready{false};  // published: everything else is set, but for `refused`
   FunctionKind kind = FunctionKind::kJava;
   Loaded loaded = Loaded::kAlready;
-  const char* name = "";     // `com.acme.Order.total`, `inflate`
-  const char* library = "";  // file name; "": Java
-  uint64_t address = 0;      // native: of its entry; 0: Java
+  const char* name = "";                      // `com.acme.Order.total`, `inflate`
+  const char* library = "";                   // file name; "": Java
+  uint64_t address = 0;                       // native: of its entry; 0: Java
   std::atomic<const char*> refused{nullptr};  // why it is not timed; may come later
 };
 constexpr uint32_t kMaxCallFunctions = 1u << 16;
@@ -62,7 +62,7 @@ struct CallStat {
   static constexpr int kBuckets = 64;
   uint32_t function = 0;  // set before the block is published
   uint64_t count = 0;
-  uint64_t untimed = 0;  // entered, but not by a call that could be timed
+  uint64_t untimed = 0;                            // entered, but not by a call that could be timed
   uint64_t total = 0, self = 0, min = 0, max = 0;  // ticks, own cost subtracted
   uint64_t by_ended[3] = {};                       // EndedBy; sum: count
   uint64_t histogram[kBuckets] = {};               // floor(log2(ns)); [0]: 0 and 1 ns
@@ -78,7 +78,7 @@ struct CallRecord {
   uint32_t function;
   uint32_t depth : 24;  // timed calls round it
   uint32_t ended_by : 8;
-  uint64_t total;       // ticks, own cost subtracted
+  uint64_t total;  // ticks, own cost subtracted
 };
 static_assert(sizeof(CallRecord) == 64, "one cache line");
 
@@ -108,14 +108,14 @@ class CallRing {
 };
 
 struct CallFrame {
-  uint64_t slot;       // native: where its return address lies; Java: 0
-  uint64_t start;      // ticks
-  uint64_t children;   // ticks of timed calls inside, own cost subtracted
-  uint64_t nested;     // number of timed calls inside, at any depth: each costs something
+  uint64_t slot;      // native: where its return address lies; Java: 0
+  uint64_t start;     // ticks
+  uint64_t children;  // ticks of timed calls inside, own cost subtracted
+  uint64_t nested;    // number of timed calls inside, at any depth: each costs something
   uint64_t number;
   uint64_t caller;
   uint32_t function;
-  uint32_t context;    // in force before it
+  uint32_t context;  // in force before it
 };
 
 // Of one thread (platform or native), or of one virtual thread: Java timing may switch them at
@@ -123,16 +123,16 @@ struct CallFrame {
 struct CallThread {
   static constexpr uint32_t kMaxFrames = 1u << 16;  // deeper calls are counted as untimed
 
-  std::atomic<uint32_t> phase{0};       // 0 free, 1 live, 2 ended (the writer takes the rest, then frees it), 3 in between
-  std::atomic<uint32_t> thread_id{0};   // ThreadState::thread_id or ThreadPool::next_thread_id; 0: not known yet
-  int32_t tid = 0;                      // gettid; virtual: 0
-  uint32_t virtual_id = 0;              // VirtualThreads; 0: not a virtual thread
-  uint32_t context = 0;                 // in force now
-  uint32_t depth = 0;                   // frames in use
-  uint64_t calls = 0;                   // CallFrame::number of the last one
+  std::atomic<uint32_t> phase{0};  // 0 free, 1 live, 2 ended (the writer takes the rest, then frees it), 3 in between
+  std::atomic<uint32_t> thread_id{0};         // ThreadState::thread_id or ThreadPool::next_thread_id; 0: not known yet
+  int32_t tid = 0;                            // gettid; virtual: 0
+  uint32_t virtual_id = 0;                    // VirtualThreads; 0: not a virtual thread
+  uint32_t context = 0;                       // in force now
+  uint32_t depth = 0;                         // frames in use
+  uint64_t calls = 0;                         // CallFrame::number of the last one
   std::atomic<uint64_t> entered{0}, left{0};  // timed calls: equal when none is under way
-  uint64_t busy = 0;                    // stack address of an enter or leave under way; 0: none
-  uint32_t known_context = 0;           // the context that its record stream was told last
+  uint64_t busy = 0;                          // stack address of an enter or leave under way; 0: none
+  uint32_t known_context = 0;                 // the context that its record stream was told last
   CallFrame* frames = nullptr;
   std::atomic<CallStat*>* stats = nullptr;  // by function id / kStatsInBlock; null: none yet
   CallRing* ring = nullptr;
@@ -146,15 +146,15 @@ struct CallThread {
 };
 
 struct CallCounters {
-  std::atomic<uint64_t> rows_dropped{0};    // single rows only, the ring was full for too long
-  std::atomic<uint64_t> threads_full{0};    // calls of threads that found no CallThread
-  std::atomic<uint64_t> contexts_full{0};   // calls whose context found no row: the outer one's
-  std::atomic<uint64_t> memory_full{0};     // calls not added up: no room for a CallStat
-  std::atomic<uint64_t> too_deep{0};        // untimed: kMaxFrames
-  std::atomic<uint64_t> busy{0};            // untimed: inside an enter or leave of the same thread (signal handler)
-  std::atomic<uint64_t> no_shadow{0};       // untimed: the stack's shadow could not be mapped
-  std::atomic<uint64_t> other_caller{0};    // untimed: not entered by a call of this function
-  std::atomic<uint64_t> code_cache{0};      // untimed: called from code whose return address HotSpot reads
+  std::atomic<uint64_t> rows_dropped{0};   // single rows only, the ring was full for too long
+  std::atomic<uint64_t> threads_full{0};   // calls of threads that found no CallThread
+  std::atomic<uint64_t> contexts_full{0};  // calls whose context found no row: the outer one's
+  std::atomic<uint64_t> memory_full{0};    // calls not added up: no room for a CallStat
+  std::atomic<uint64_t> too_deep{0};       // untimed: kMaxFrames
+  std::atomic<uint64_t> busy{0};           // untimed: inside an enter or leave of the same thread (signal handler)
+  std::atomic<uint64_t> no_shadow{0};      // untimed: the stack's shadow could not be mapped
+  std::atomic<uint64_t> other_caller{0};   // untimed: not entered by a call of this function
+  std::atomic<uint64_t> code_cache{0};     // untimed: called from code whose return address HotSpot reads
 };
 extern CallCounters g_call_counters;
 
@@ -206,8 +206,8 @@ void call_leave_java(uint32_t function, EndedBy ended_by);
 // Ticks of own cost that are subtracted from each call, and from each call round it for every
 // call inside: for `diagnostic`.
 struct CallCost {
-  uint64_t inside = 0;   // between the two clock reads of an empty function
-  uint64_t whole = 0;    // a timed call costs its caller
+  uint64_t inside = 0;  // between the two clock reads of an empty function
+  uint64_t whole = 0;   // a timed call costs its caller
 };
 extern CallCost g_native_call_cost, g_java_call_cost;
 

@@ -29,13 +29,13 @@ enum class HookKind : uint8_t { kTimed, kLongjmp };
 
 struct NativeHook {
   static constexpr int kMaxPrologue = 32;
-  uint64_t entry = 0;     // of the function
-  uint64_t patch = 0;     // where the jump is: behind ENDBR64
+  uint64_t entry = 0;  // of the function
+  uint64_t patch = 0;  // where the jump is: behind ENDBR64
   uint64_t stub = 0, untimed = 0, body = 0;
   uint32_t function = 0;  // g_call_functions; set anew by each recording
   HookKind kind = HookKind::kTimed;
-  uint8_t moved = 0;                     // bytes that run relocated, from `patch`
-  uint8_t original[kMaxPrologue] = {};   // `moved` bytes
+  uint8_t moved = 0;                    // bytes that run relocated, from `patch`
+  uint8_t original[kMaxPrologue] = {};  // `moved` bytes
   uint8_t jump[5] = {};
   std::atomic<bool> in_force{false};
 };

@@ -32,7 +32,7 @@ enum class Verdict : uint8_t {
 struct Fault {
   uint64_t address = 0;
   bool write = false;
-  uint64_t t_ns = 0;  // CLOCK_MONOTONIC when the handler was entered
+  uint64_t t_ns = 0;        // CLOCK_MONOTONIC when the handler was entered
   void* context = nullptr;  // the frame (ucontext_t)
 };
 

@@ -27,7 +27,7 @@ struct CachedInstruction {
   std::atomic<bool> no_stub{false};  // cannot be displaced, or its copy faulted
   std::atomic<uint8_t> traps{0};     // until it is probed
   std::atomic<bool> no_probe{false};
-  std::atomic<uint8_t> why_not{0};   // LayResult
+  std::atomic<uint8_t> why_not{0};  // LayResult
 
   // Site of compiled and native code; the interpreter's depends on the frame. Written
   // under the seqlock `site_version` (odd while writing).

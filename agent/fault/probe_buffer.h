@@ -20,13 +20,13 @@ struct alignas(64) CountSlot {
   uint64_t key = 0;  // probe id, with a mask also the bytes touched; 0: free
   uint64_t bytecode_pointer = 0;
   uint64_t klass_word = 0;
-  uint64_t object = 0;     // mirrors: only this object; else 0
+  uint64_t object = 0;  // mirrors: only this object; else 0
   uint64_t count = 0;
-  uint32_t epoch = 0;      // g_gc_id when it was made
-  uint32_t offset = 0;     // in the object; of the first element if `elements`
+  uint32_t epoch = 0;   // g_gc_id when it was made
+  uint32_t offset = 0;  // in the object; of the first element if `elements`
   uint32_t size = 0;
   uint8_t log2_element = 0;
-  bool elements = false;   // any element of an array
+  bool elements = false;  // any element of an array
   bool selected = false;
 };
 
@@ -42,19 +42,19 @@ struct ProbeBuffer {
 
   uint64_t begin = 0;
   std::atomic<uint64_t> drained{0};
-  uint64_t noted = 0;                // behind the last record that note_headers has looked at
+  uint64_t noted = 0;                            // behind the last record that note_headers has looked at
   std::atomic<const uint64_t*> cursor{nullptr};  // the owner's; null: it has none
   CountSlot* slots = nullptr;
-  AccessRecord* firsts = nullptr;    // of each slot: the first access that it stands for
+  AccessRecord* firsts = nullptr;  // of each slot: the first access that it stands for
   Inside insides[kInsides];
-  bool counted = false;              // some slot has a count
+  bool counted = false;                   // some slot has a count
   uint64_t with_count[kSlots / 64] = {};  // which, a bit each
-  bool mounted = false;              // a virtual thread runs on the owner (JVMTI events)
-  uint32_t virtual_id = 0;           // whose records these are: VirtualThreads, 0: the thread's own
-  uint8_t left_rounds = 0;           // in which the writer got no farther
-  bool muted = false;                // `threads=` does not want him
-  std::atomic<uint64_t> holder{0};   // drain lock: address of the holder's ProbeThread
-  std::atomic<bool> asking{false};   // the owner holds it and asks for what others have recorded
+  bool mounted = false;                   // a virtual thread runs on the owner (JVMTI events)
+  uint32_t virtual_id = 0;                // whose records these are: VirtualThreads, 0: the thread's own
+  uint8_t left_rounds = 0;                // in which the writer got no farther
+  bool muted = false;                     // `threads=` does not want him
+  std::atomic<uint64_t> holder{0};        // drain lock: address of the holder's ProbeThread
+  std::atomic<bool> asking{false};        // the owner holds it and asks for what others have recorded
 };
 
 // The drain lock of one thread. Its holder may push into the thread's ring.

@@ -11,10 +11,10 @@
 namespace classaccess {
 
 struct GcInfo {
-  std::atomic<bool> ready{false};   // started
-  uint64_t start_ns = 0;            // CLOCK_MONOTONIC
+  std::atomic<bool> ready{false};  // started
+  uint64_t start_ns = 0;           // CLOCK_MONOTONIC
   std::atomic<uint64_t> end_ns{0};
-  char cause[64] = {};              // "" if unknown
+  char cause[64] = {};  // "" if unknown
 };
 
 using GcLog = AppendTable<GcInfo>;  // claim() in GarbageCollectionStart

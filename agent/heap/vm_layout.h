@@ -39,12 +39,12 @@ struct VmLayout {
   uint32_t klass_super = 0;
   uint32_t klass_secondary_supers = 0;  // Array<Klass*>*
   uint32_t klass_class_loader_data = 0;
-  uint32_t klass_java_mirror = 0;  // OopHandle
-  uint32_t klass_init_state = 0;         // InstanceKlass::_init_state, one byte; 0: not exported
-  uint32_t klass_state_linked = 0;       // InstanceKlass::linked; loaded but not linked is below
-  uint32_t cld_class_loader = 0;   // OopHandle
-  uint32_t array_length = 0;       // Array<Klass*>::_length
-  uint32_t array_data = 8;         // Array<Klass*>::_data
+  uint32_t klass_java_mirror = 0;   // OopHandle
+  uint32_t klass_init_state = 0;    // InstanceKlass::_init_state, one byte; 0: not exported
+  uint32_t klass_state_linked = 0;  // InstanceKlass::linked; loaded but not linked is below
+  uint32_t cld_class_loader = 0;    // OopHandle
+  uint32_t array_length = 0;        // Array<Klass*>::_length
+  uint32_t array_data = 8;          // Array<Klass*>::_data
   uint32_t symbol_length = 0;
   uint32_t symbol_body = 0;
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/base/raw_log.h"
+#include "agent/calls/java/java_calls.h"
 #include "agent/jvmti/events.h"
 #include "agent/jvmti/options.h"
 #include "agent/jvmti/session.h"
@@ -85,6 +86,12 @@ void JNICALL thread_end(jvmtiEnv*, JNIEnv* jni, jthread thread) { g_session.reco
 void JNICALL class_prepare(jvmtiEnv*, JNIEnv* jni, jthread, jclass klass) {
   g_session.recording()->class_prepared(jni, klass);
 }
+void JNICALL class_file_load(jvmtiEnv* jvmti, JNIEnv* jni, jclass redefined, jobject, const char* name, jobject,
+                             jint length, const unsigned char* bytes, jint* new_length, unsigned char** new_bytes) {
+  if (JavaCalls* calls = g_java_calls.load(std::memory_order_acquire)) {
+    calls->class_file_loaded(jvmti, jni, redefined, name, length, bytes, new_length, new_bytes);
+  }
+}
 void JNICALL gc_start(jvmtiEnv*) { g_session.recording()->gc_started(); }
 void JNICALL gc_finish(jvmtiEnv*) { g_session.recording()->gc_finished(); }
 
@@ -104,6 +111,7 @@ void set_event_callbacks(jvmtiEnv* jvmti) {
   callbacks.ThreadStart = thread_start;
   callbacks.ThreadEnd = thread_end;
   callbacks.ClassPrepare = class_prepare;
+  callbacks.ClassFileLoadHook = class_file_load;
   callbacks.GarbageCollectionStart = gc_start;
   callbacks.GarbageCollectionFinish = gc_finish;
   callbacks.CompiledMethodLoad = compiled_method_load;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "agent/calls/java/call_patterns.h"
 #include "agent/heap/class_pattern.h"
 
 namespace classaccess {
@@ -45,21 +46,42 @@ std::string set_switch(const std::string& value, bool* to) {
   return "";
 }
 
-std::string set_classes(const Items& items, Options* out) {
+// A quoted list arrives as one item; no name has a comma.
+Items without_commas(const Items& items) {
+  Items pieces;
   for (const std::string& item : items) {
-    // A quoted list arrives as one item; no class name has a comma.
     for (size_t from = 0; from <= item.size();) {
       size_t comma = std::min(item.find(',', from), item.size());
-      out->classes.push_back(item.substr(from, comma - from));
+      pieces.push_back(item.substr(from, comma - from));
       from = comma + 1;
     }
   }
+  return pieces;
+}
+
+std::string set_classes(const Items& items, Options* out) {
+  out->classes = without_commas(items);
   auto patterns = std::make_unique<ClassPatterns>();
   for (const std::string& pattern : out->classes) {
     std::string reason = patterns->add(pattern);
     if (!reason.empty()) return shown(pattern) + " is no class pattern: " + reason;
   }
   return "";
+}
+
+std::string set_calls(const Items& items, Options* out) {
+  CallPatterns patterns;
+  bool any = false;
+  for (const std::string& item : without_commas(items)) {
+    const bool native = is_native_call_item(item);
+    any |= !item.starts_with('!');
+    std::string reason = native && (item.ends_with('!') || item.starts_with("!!")) ? "it is no LIBRARY!SYMBOL"
+                         : native                                                  ? ""
+                                                                                   : patterns.add(item);
+    if (!reason.empty()) return shown(item) + " names no calls: " + reason;
+    (native ? out->native_calls : out->java_calls).push_back(item);
+  }
+  return any ? "" : "it takes out (!) and names nothing";
 }
 
 std::string set_threads(const Items& items, Options* out) {
@@ -156,9 +178,10 @@ std::string set_window(const Items& items, Options* out) {
 }
 
 std::string set_mode(const Items& items, Options* out) {
-  std::string reason = accept_only(items[0], {"access", "pages"}, {"off"});
-  if (reason.empty() && items[0] == "pages") out->mode = Mode::kPages;
-  return reason;
+  const std::string& value = items[0];
+  if (value != "access" && value != "pages" && value != "off") return not_one_of(value, "access, pages, off");
+  out->mode = value == "access" ? Mode::kAccess : value == "pages" ? Mode::kPages : Mode::kOff;
+  return "";
 }
 
 std::string set_log(const Items& items, Options* out) {
@@ -193,10 +216,10 @@ const Row kRows[] = {
     {"out", "FILE", "classaccess-%p.db", "database; %p process id, %t start time, %% a percent sign", false, set_out},
     {"overwrite", "on|off", "off", "replace a database that exists", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->overwrite); }},
-    {"mode", "access|pages", "access", "access tracing or page access model (off: not available in this build)", false,
-     set_mode},
-    {"calls", "LIST", "none", "calls to time", true, nullptr},
-    {"events", "N|all|off", "1000000", "accesses kept as single rows; counts stay exact for all", false, set_events},
+    {"mode", "access|pages|off", "access", "access tracing, page access model, or calls only", false, set_mode},
+    {"calls", "LIST", "none", "calls that are timed: CLASS.METHOD, LIBRARY!SYMBOL", true, set_calls},
+    {"events", "N|all|off", "1000000", "accesses and calls kept as single rows; counts stay exact for all", false,
+     set_events},
     {"values", "on|off", "off", "keep the value loaded or stored", false,
      [](const Items& items, Options* out) { return set_switch(items[0], &out->values); }},
     {"protect", "auto|pkey|mprotect", "auto", "how pages are closed", false, set_protect},
@@ -268,16 +291,33 @@ class Parser {
 
   // An option that would change nothing is a mistake of the user's.
   bool fits_mode(Options* out) {
-    const bool pages = out->mode == Mode::kPages;
-    const std::initializer_list<const char*> of_pages = {"page", "window"};
-    const std::initializer_list<const char*> of_access = {"classes", "events", "values", "probes"};
+    struct Place {
+      const char* key;
+      bool access, pages, off;
+      const char* where;
+    };
+    constexpr Place kPlaces[] = {{"page", false, true, false, "mode=pages"},
+                                 {"window", false, true, false, "mode=pages"},
+                                 {"classes", true, false, false, "mode=access"},
+                                 {"values", true, false, false, "mode=access"},
+                                 {"probes", true, false, false, "mode=access"},
+                                 {"events", true, false, true, "mode=access and mode=off"},
+                                 {"calls", true, false, true, "mode=access and mode=off"},
+                                 {"heap", true, true, false, "mode=access and mode=pages"},
+                                 {"protect", true, true, false, "mode=access and mode=pages"},
+                                 {"twin", true, true, false, "mode=access and mode=pages"}};
+    const bool off = out->mode == Mode::kOff;
     for (const Given& option : given_) {
-      for (const char* key : pages ? of_access : of_pages) {
-        if (std::string_view(key) != option.row->key) continue;
-        return fail("option '" + std::string(key) + "' is for mode=" + (pages ? "access" : "pages") + " only");
+      for (const Place& place : kPlaces) {
+        if (std::string_view(place.key) != option.row->key) continue;
+        const bool fits = off ? place.off : out->mode == Mode::kPages ? place.pages : place.access;
+        if (!fits) return fail("option '" + std::string(place.key) + "' is for " + place.where + " only");
       }
     }
-    if (pages) out->probes = false;
+    if (off && out->java_calls.empty() && out->native_calls.empty() && !out->manual) {
+      return fail("option 'mode': 'off' without calls= would record nothing");
+    }
+    if (out->mode != Mode::kAccess) out->probes = false;
     return true;
   }
 
@@ -415,7 +455,12 @@ std::string options_help() {
       "  com.acme.Order    that class          com.acme.Order+   with its subclasses\n"
       "  Order             in any package      !com.acme.Order   taken out\n"
       "  com.acme.*        one package         int[], Order[]    arrays\n"
-      "  com.acme.**       package and below   *, ** stand for any characters but dots, any characters\n";
+      "  com.acme.**       package and below   *, ** stand for any characters but dots, any characters\n"
+      "\n"
+      "Calls:\n"
+      "  com.acme.Order.total    that method, all its overloads   com.acme.**.*    all methods of a package and below\n"
+      "  libz.so.1!inflate       a function of a library          libjvm.so!JVM_*  all that begin so\n"
+      "  !com.acme.Order.get*    taken out\n";
   return text;
 }
 

@@ -29,8 +29,8 @@
 #include "agent/jvmti/take_back_rounds.h"
 #endif
 #include "agent/jvmti/virtual_mounts.h"
-#include "agent/probe/code_patch.h"
 #include "agent/pages/open_pages.h"
+#include "agent/probe/code_patch.h"
 #include "agent/protect/armed_pages.h"
 #include "agent/protect/code_cache_room.h"
 #include "agent/protect/heap_gate.h"
@@ -91,7 +91,7 @@ RunInfo Recording::run_info(JNIEnv*) {
   run.jvm_version = system_property("java.vm.version");
   run.jvm_vendor = system_property("java.vm.vendor");
   run.gc = collector_name(layout_.collector);
-  run.protection = g_gate.per_thread() ? "pkey" : "mprotect";
+  run.protection = !closes_heap() ? "none" : g_gate.per_thread() ? "pkey" : "mprotect";
   run.options = options_.text;
   run.agent_version = CLASSACCESS_VERSION;
   if (options_.mode == Mode::kPages) run.page_size = options_.page_bytes;
@@ -135,7 +135,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
     return "option 'heap': " + heap_range_text(options_.heap_low, options_.heap_high) +
            " is outside the heap, which is " + heap_range_text(layout_.heap_low, layout_.heap_high);
   }
-  if (!late_) problem = check_heap();
+  if (!late_ && closes_heap()) problem = check_heap();
   if (!problem.empty()) return problem;
   if (!starts_.create(layout_.heap_low, layout_.heap_high)) return "no address space for the object starts";
   uint32_t jniid_offset = static_cast<uint32_t>(vm_.offset("JNIid", "_offset").value_or(0));
@@ -170,8 +170,8 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   enable_events(true);
   if (!events_on_) return "the JVM refuses an event";
   begun_ = ever_begun_ = true;  // the callbacks may work now
-  fields_.add_loaded(jni);
-  if (!late_) {
+  if (closes_heap()) fields_.add_loaded(jni);
+  if (!late_ && closes_heap()) {
     tracker_.at_init(tlab_reserve_bytes());
     tracker_.apply_scope();
   }
@@ -195,6 +195,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   sources.collections = &collections_;
   sources.layout = &layout_;
   sources.tick = at_tick;
+  sources.calls = times_calls();
   if (g_probed.enabled()) sources.collect_probes = ProbedAccess::collect;
   problem = writer_.start(sources, run_info(jni));
   if (!problem.empty()) return problem;
@@ -203,7 +204,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   if (!forks_watched) pthread_atfork([] { g_probes.hold(); }, [] { g_probes.release(); }, in_forked_child);
   forks_watched = true;
   AgentScope scope;
-  if (late_) {
+  if (late_ && closes_heap()) {
     problem = convert_heap();
     if (!problem.empty()) return problem;
   } else {
@@ -212,7 +213,9 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   }
   adopt_existing_threads(jni, current);
   g_probed.hold(false);
+  problem = start_calls(jni);
   scope.leave(false);
+  if (!problem.empty()) return problem;
   // Its ThreadStart comes a while after VMInit. (Not of the control thread.)
   thread_started(jni, current);
   return "";
@@ -313,6 +316,7 @@ void Recording::end() {
   jvmti_->ForceGarbageCollection();  // the last pause, which checks what was claimed since the one before
 #endif
   AgentScope scope;
+  stop_calls(nullptr);
   // Closed already if the disk was full.
   RecordingState on = RecordingState::kOn;
   if (g_recording.compare_exchange_strong(on, RecordingState::kEnding, std::memory_order_acq_rel)) g_probes.leave();
@@ -334,11 +338,16 @@ void Recording::report_unmatched_patterns() const {
     if (pattern.negative || pattern.matched.load(std::memory_order_relaxed) != 0) continue;
     raw_log(LogLevel::kWarn, "no loaded class matched the pattern `%s`", pattern.text.c_str());
   }
+  for (const std::string& pattern : java_calls_.unmatched()) {
+    raw_log(LogLevel::kWarn, "calls: no method of a loaded class matched `%s`", pattern.c_str());
+  }
 }
 
 void Recording::class_prepared(JNIEnv* jni, jclass klass) {
   if (!begun_) return;
   AgentScope scope;
+  JavaCalls::class_prepared(jni, klass);
+  if (!closes_heap()) return;
   fields_.retry(jni);
   fields_.add(jni, klass, true);
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/calls/java/java_calls.h"
 #include "agent/fault/fault_handler.h"
 #include "agent/heap/object_starts.h"
 #include "agent/hotspot/heap_regions.h"
@@ -44,7 +45,7 @@ class Recording {
   // Ends it while the program goes on: the database is complete; no page is closed, no
   // instruction patched, no handler, key or thread of it is left. What could not be given
   // back is told by left(); another call tries again. On a thread attached to the VM.
-  void stop();
+  void stop(JNIEnv* jni);
   const std::string& left() const { return left_; }
 
   // Any thread under the Session's lock.
@@ -84,6 +85,11 @@ class Recording {
   std::string start_pages();
   void stop_pages();
   void name_pages();
+  bool closes_heap() const { return options_.mode != Mode::kOff; }
+  bool times_calls() const { return !options_.java_calls.empty() || !options_.native_calls.empty(); }
+  std::string prepare_calls();
+  std::string start_calls(JNIEnv* jni);
+  void stop_calls(JNIEnv* jni);  // null: the process ends
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;
   std::string check_heap();
@@ -128,6 +134,7 @@ class Recording {
   ClassFields fields_;
   HeapRegions regions_;
   HeapTracker tracker_;
+  JavaCalls java_calls_;
   Writer writer_;
   uint64_t max_heap_bytes_ = 0;
   TwinUse twin_use_ = TwinUse::kOff;

@@ -68,7 +68,8 @@ std::string Recording::take_capabilities() {
   wanted.can_generate_garbage_collection_events = 1;
   wanted.can_generate_compiled_method_load_events = 1;
   wanted.can_tag_objects = late_ || options_.mode == Mode::kPages ? 1 : 0;  // for a heap walk
-  if (!late_ && wants_probes()) want_virtual_mounts(layout_.jdk_major, &wanted);
+  if (!late_ && (wants_probes() || times_calls())) want_virtual_mounts(layout_.jdk_major, &wanted);
+  if (!options_.java_calls.empty()) JavaCalls::want(&wanted);
   return jvmti_->AddCapabilities(&wanted) == JVMTI_ERROR_NONE ? "" : "the JVM refuses the capabilities we need";
 }
 
@@ -108,7 +109,7 @@ std::string Recording::take_steps() {
            " has no generations to choose: use `all` or LO-HI";
   }
   tracker_.set_scope(options_.heap);
-  if (options_.mode == Mode::kPages) tracker_.set_unmarked();
+  if (options_.mode != Mode::kAccess) tracker_.set_unmarked();
   g_armed.unlimit();
   if (options_.heap == HeapScope::kRange) g_armed.limit(options_.heap_low, options_.heap_high);
   problem = choose_gate();
@@ -124,7 +125,10 @@ std::string Recording::take_steps() {
   }
   problem = take_capabilities();
   if (!problem.empty()) return problem;
-  problem = late_ ? install_late_heap_mappings() : install_heap_mappings(max_heap_bytes_, twin_use_);
+  if (closes_heap()) {
+    problem = late_ ? install_late_heap_mappings() : install_heap_mappings(max_heap_bytes_, twin_use_);
+  }
+  if (problem.empty()) problem = prepare_calls();
   if (!problem.empty()) return problem;
   // Last: with overwrite=on it takes an older recording away.
   WriterOptions writer;
@@ -161,6 +165,7 @@ void Recording::abandon_if_not_begun() {
 std::string Recording::choose_gate() {
   using BackEnd = HeapGate::BackEnd;
   const char* refused = "";
+  if (!closes_heap()) return g_gate.choose(BackEnd::kMprotect);  // of no page
   if (options_.protect != ProtectChoice::kMprotect) {
     refused = g_gate.choose(BackEnd::kPkey);
     if (refused[0] == '\0') {
@@ -180,6 +185,7 @@ std::string Recording::choose_gate() {
 
 std::string Recording::choose_twin() {
   twin_use_ = TwinUse::kOff;
+  if (!closes_heap()) return "";
   if (options_.twin == TwinChoice::kOff) {
     if (g_twin.created()) {
       raw_log(LogLevel::kWarn, "twin=off: this JVM's heap has its second view from an earlier recording, and keeps it");

@@ -110,7 +110,8 @@ void Recording::close_at_safepoint() {
   g_gate.end();
 }
 
-void Recording::stop() {
+void Recording::stop(JNIEnv* jni) {
+  if (begun_) stop_calls(jni);
   if (begun_ && (left_.empty() || g_probes.left_behind.load(std::memory_order_relaxed) != 0)) {
     if (!run_at_safepoint(
             jvmti_, [](void* self) { static_cast<Recording*>(self)->close_at_safepoint(); }, this)) {

@@ -118,7 +118,7 @@ void Recording::thread_started(JNIEnv* jni, jthread thread) {
     g_probed.mounted(state, false);
   }
   // A thread started by an armed one is born armed: every allocation of it was seen.
-  if (wanted && !scope.was_armed() && options_.mode != Mode::kPages) FaultHandler::note_own_tlab();
+  if (wanted && !scope.was_armed() && options_.mode == Mode::kAccess) FaultHandler::note_own_tlab();
   scope.leave(wanted);
 }
 

@@ -176,7 +176,7 @@ ControlAnswer Session::stop(bool detach) {
   if (last != nullptr && (active || !last->left().empty())) {
     AttachedToVm attached(vm_);
     if (attached.jni() == nullptr) return {false, "the JVM refuses the control thread"};
-    last->stop();
+    last->stop(attached.jni());
     if (!last->left().empty()) return {false, last->left()};
   }
   if (detach) jvmti_->SetEventNotificationMode(JVMTI_DISABLE, JVMTI_EVENT_VM_DEATH, nullptr);

@@ -19,10 +19,7 @@ bool g_can_serialise = false;
 
 bool swap_8(uint64_t at, uint64_t from, uint64_t to) {
   bool done;
-  asm volatile("lock cmpxchgq %[to], (%[at])"
-               : "=@ccz"(done), "+a"(from)
-               : [at] "r"(at), [to] "r"(to)
-               : "memory");
+  asm volatile("lock cmpxchgq %[to], (%[at])" : "=@ccz"(done), "+a"(from) : [at] "r"(at), [to] "r"(to) : "memory");
   return done;
 }
 
@@ -85,7 +82,8 @@ bool write_bytewise(uint64_t pc, const uint8_t* from, const uint8_t* to, size_t 
 // /proc/self/mem, open for as long as one patch takes: the program may close descriptors.
 class TextFile {
  public:
-  TextFile() : fd_(raw_syscall(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/mem"), O_RDWR | O_CLOEXEC, 0)) {}
+  TextFile()
+      : fd_(raw_syscall(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/mem"), O_RDWR | O_CLOEXEC, 0)) {}
   ~TextFile() {
     if (is_open()) raw_syscall(SYS_close, fd_);
   }

@@ -48,15 +48,15 @@ struct ProbeOperand {
   Op op = Op::kLoad;
   uint8_t scale = 1;
   bool has_index = false;
-  bool has_base = false;    // beside an index: it is in the record
-  uint8_t lane_bytes = 0;   // with a mask; 0: whole
+  bool has_base = false;   // beside an index: it is in the record
+  uint8_t lane_bytes = 0;  // with a mask; 0: whole
 };
 ProbeOperand probe_operand(const Instruction& instruction);
 
 // Offsets in the code.
 struct ProbeShape {
-  uint8_t pushed = 0;           // libraries: behind the last push; 0: nothing is pushed
-  uint8_t method_load = 0;      // of mov a, [rbp-24] (interpreter); 0: none
+  uint8_t pushed = 0;       // libraries: behind the last push; 0: nothing is pushed
+  uint8_t method_load = 0;  // of mov a, [rbp-24] (interpreter); 0: none
   uint8_t method_load_end = 0;
   uint8_t access = 0;           // of the GS copy: registers are the program's from here on
   uint8_t plain = 0;            // of the plain copy behind a record

@@ -13,6 +13,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/raw_log.h"
+#include "agent/store/call_schema.h"
 #include "agent/store/page_schema.h"
 #include "agent/store/schema.h"
 
@@ -262,8 +263,9 @@ std::string Database::set_up() {
 
   std::string schema = "BEGIN IMMEDIATE; PRAGMA application_id=" + std::to_string(kApplicationId) +
                        "; PRAGMA user_version=" + std::to_string(kUserVersion) + ";" + kSchemaTables + kPageTables +
-                       kSchemaViews + kPageViews + "INSERT INTO run(status, heap_start, pid) VALUES('running', 0, " +
-                       std::to_string(getpid()) + ");COMMIT;";
+                       kCallTables + kSchemaViews + kPageViews + kCallViews +
+                       "INSERT INTO run(status, heap_start, pid) VALUES('running', 0, " + std::to_string(getpid()) +
+                       ");COMMIT;";
   if (!exec(schema.c_str())) return error_;
   return "";
 }

@@ -46,6 +46,7 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
       values_(options.values),
       limits_(options.limits),
       catalog_(database, sources, run.started_ns),
+      calls_(options.max_events, run.started_ns),
       commit_interval_ns_(kCommitNs) {
   taken_.reserve(SpscRing::kCapacity);
   g_single_rows.store(max_events_ > 0, std::memory_order_relaxed);
@@ -53,7 +54,8 @@ Drain::Drain(Database& database, const WriterSources& sources, const WriterOptio
 
 bool Drain::prepare() {
   return catalog_.prepare() && tally_.prepare(database_) && diagnostics_.prepare(database_) &&
-         events_.prepare(database_) && threads_.prepare(database_) && pages_.prepare(database_);
+         events_.prepare(database_) && threads_.prepare(database_) && pages_.prepare(database_) &&
+         calls_.prepare(database_);
 }
 
 void Drain::finalize() {
@@ -63,6 +65,7 @@ void Drain::finalize() {
   events_.finalize();
   threads_.finalize();
   pages_.finalize();
+  calls_.finalize();
   streams_.clear();
 }
 
@@ -80,6 +83,7 @@ uint64_t Drain::round() {
   });
   if (contents) pages_.contents_taken();
   if (!database_.failed()) {
+    taken += take_calls();
     catalog_.update_collections(&changed_);
     taken += commit_if_due();
     give_up_if_full();
@@ -198,6 +202,7 @@ void Drain::update_virtual(uint32_t id) {
 }
 
 void Drain::end_thread(ThreadState& state, Stream* stream) {
+  context_ = 0;
   expire_pending(stream);
   if (stream->has_row) {
     uint64_t ended = state.ended_ns.load(std::memory_order_acquire);
@@ -213,10 +218,13 @@ void Drain::end_thread(ThreadState& state, Stream* stream) {
 
 void Drain::accept(Stream* stream, const AccessRecord& record) {
   PendingStores& pending = stream->pending;
+  context_ = 0;
+  if (sources_.calls) enter_context(stream, record);
   if (stream->virtual_only && record.virtual_id == 0) return;
   if (pending.stale(record.gc_id) || pending.full()) expire_pending(stream);
   switch (record.kind) {
     case RecordKind::kPending: pending.add(record); break;
+    case RecordKind::kCallContext: break;
     case RecordKind::kPage:
       pages_.take(thread_of(*stream, record), record, started_ns_);
       ++counters_.page_touches;
@@ -293,6 +301,7 @@ void Drain::emit_row(uint32_t thread_id, const AccessRecord& record, const Acces
   changed_ = true;
   counters_.accesses += times;
   if (row.class_id == 0) counters_.unresolved += times;
+  if (context_ != 0) calls_.count(context_, thread_id, row.class_id, record.op, times);
   if (counters_.events < max_events_ && !repeat) {
     if (counters_.events + 1 == max_events_) g_single_rows.store(false, std::memory_order_relaxed);
     ++counters_.events;
@@ -344,7 +353,7 @@ uint64_t Drain::commit_if_due() {
 }
 
 bool Drain::commit() {
-  changed_ |= pages_.has_changes();
+  changed_ |= pages_.has_changes() || (sources_.calls && calls_.has_changes());
   if (!changed_) return !database_.failed();
   uint64_t start = monotonic_ns();
   // Collections first: rows may carry the id of one that started a moment ago.
@@ -352,6 +361,7 @@ bool Drain::commit() {
   bool flushed = events_.write_all() && threads_.flush() && tally_.flush([this](const TallyKey& key) {
     return catalog_.ensure_site(key.site_id) && catalog_.ensure_class(key.class_id);
   }) && pages_.flush([this](uint32_t class_id) { return catalog_.ensure_class(class_id); });
+  if (flushed && sources_.calls) flushed = calls_.flush([this](uint32_t id) { return catalog_.ensure_class(id); });
   if (!flushed || !database_.commit()) return false;
   changed_ = false;
   last_commit_ns_ = monotonic_ns();
@@ -362,6 +372,7 @@ bool Drain::commit() {
 }
 
 bool Drain::finish() {
+  context_ = 0;
   sources_.threads->for_each([&](ThreadState& state) {
     if (database_.failed()) return;
     Stream* stream = stream_of(state);
@@ -379,7 +390,7 @@ bool Drain::finish() {
   // Twice: the first commit writes dictionary rows, the counters tell about it.
   if (!commit()) return false;
   changed_ = true;
-  return database_.begin() && catalog_.complete_classes() &&
+  return database_.begin() && catalog_.complete_classes() && calls_.forget_missing_parents() &&
          diagnostics_.update(*sources_.threads, counters_, &changed_) && commit();
 }
 

@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "agent/store/call_rows.h"
 #include "agent/store/catalog.h"
 #include "agent/store/classify.h"
 #include "agent/store/database.h"
@@ -63,6 +65,7 @@ class Drain {
     bool virtual_only = false;  // a carrier whose own accesses are not wanted
     ThreadRow row;
     PendingStores pending;
+    uint32_t context = 0;  // of calls, that the thread's own records are made in now
     std::vector<AccessRecord> undecided;
   };
 
@@ -76,6 +79,9 @@ class Drain {
   void decide(ThreadState& state, Stream* stream, bool last);
   void expire_pending(Stream* stream);
   uint32_t thread_of(const Stream& stream, const AccessRecord& record);
+  void enter_context(Stream* stream, const AccessRecord& record);
+  uint64_t take_calls();
+  void name_call_thread(const CallThread& thread);
   void update_virtual(uint32_t id);
   void emit(uint32_t thread_id, const AccessRecord& record);
   void emit_row(uint32_t thread_id, const AccessRecord& record, const AccessRow& row, const ClassInfo* klass);
@@ -99,6 +105,10 @@ class Drain {
   WriterCounters counters_;
   ThreadRows threads_;
   PageRows pages_;
+  CallRows calls_;
+  uint32_t context_ = 0;                                     // of the record under way
+  std::unordered_map<uint32_t, uint32_t> virtual_contexts_;  // as Stream::context, by VirtualThreads' id
+  std::unordered_set<uint32_t> call_threads_named_;
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
   // What the `thread` row of a virtual thread said last, by VirtualThreads' id.

@@ -133,6 +133,23 @@ SELECT 'object', c.name, printf('0x%x', a.object), a.gc_id, count(DISTINCT a.thr
 FROM access a JOIN class c ON c.id = a.class_id
 WHERE a.object IS NOT NULL
 GROUP BY a.gc_id, a.object HAVING count(DISTINCT a.thread_id) > 1;
+
+CREATE VIEW v_false_sharing AS
+WITH touched AS (
+  SELECT gc_id, address >> 6 AS line, thread_id, object, class_id, field_id, element,
+    sum(op <> 'load') AS stores, count(*) AS touches
+  FROM access WHERE object IS NOT NULL AND part IN ('field', 'static', 'element')
+  GROUP BY gc_id, line, thread_id, object, field_id, element),
+named AS (
+  SELECT t.*, c.name AS class, coalesce(f.name, '[' || t.element || ']') AS field, th.name AS thread
+  FROM touched t LEFT JOIN class c ON c.id = t.class_id LEFT JOIN field f ON f.id = t.field_id
+  LEFT JOIN thread th ON th.id = t.thread_id)
+SELECT printf('0x%x', s.line << 6) AS line, s.gc_id AS gc_id, s.class AS class, s.field AS field, s.thread AS thread,
+  s.stores AS stores, o.class AS other_class, o.field AS other_field, o.thread AS other_thread,
+  o.touches AS other_touches
+FROM named s JOIN named o ON o.line = s.line AND o.gc_id IS s.gc_id AND o.thread_id <> s.thread_id AND
+  (o.object <> s.object OR o.field_id IS NOT s.field_id OR o.element IS NOT s.element)
+WHERE s.stores > 0 ORDER BY s.stores + o.touches DESC;
 )sql";
 
 }  // namespace classaccess

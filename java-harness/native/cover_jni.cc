@@ -8,11 +8,11 @@
 namespace {
 
 // One case for each primitive type: LETTER of the signature, NAME in JNI function names, TYPE in C++.
-#define FOR_PRIMITIVES(X)                                                                               \
-  X('Z', Boolean, jboolean)                                                                             \
-  X('B', Byte, jbyte)                                                                                   \
-  X('C', Char, jchar) X('S', Short, jshort) X('I', Int, jint) X('J', Long, jlong) X('F', Float, jfloat) \
-      X('D', Double, jdouble)
+#define FOR_PRIMITIVES(X)   \
+  X('Z', Boolean, jboolean) \
+  X('B', Byte, jbyte)       \
+  X('C', Char, jchar)       \
+  X('S', Short, jshort) X('I', Int, jint) X('J', Long, jlong) X('F', Float, jfloat) X('D', Double, jdouble)
 
 jfieldID field_of(JNIEnv* env, jclass holder, jobject target, jchar letter) {
   char signature[2] = {static_cast<char>(letter), 0};

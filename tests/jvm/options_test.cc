@@ -85,10 +85,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadOptions{"FolderMissing", "out=/no/such/folder/x.db", {"out", "/no/such/folder"}},
         BadOptions{"OutIsFolder", "out=/tmp", {"out", "/tmp"}},
         BadOptions{"OutUnwritable", "out=/proc/x.db", {"out", "/proc/x.db"}},
-        BadOptions{"NotYetMode", "mode=off,out=x.db", {"mode"}},
+        BadOptions{"OffWithoutCalls", "mode=off,out=x.db", {"mode", "calls="}},
         BadOptions{"PageWithoutPages", "page=64k,out=x.db", {"page", "mode=pages"}},
         BadOptions{"Window", "mode=pages,window=0,out=x.db", {"window", "'0'", "1 to 16384"}},
-        BadOptions{"NotYetCalls", "calls=a.B.c,out=x.db", {"calls"}},
+        BadOptions{"CallsWithoutMethod", "calls=total,out=x.db", {"calls", "'total'"}},
         BadOptions{"UnknownStart", "start=later,out=x.db", {"start"}}),
     [](const auto& param) { return param.param.name; });
 

@@ -71,7 +71,7 @@ TEST_F(TwinOff, IsExactWithKeys) {
     SCOPED_TRACE(name);
     std::string db = path(test_name(name) + ".db");
     JavaRun java{c.jdk, flags, "classes=held.**,twin=off,protect=pkey,out=" + db, {"counts.ExactCounts", "4", "2", "0"},
-                 "", 120};
+                 "",    120};
     compare(java, db, true);
     if (HasFailure()) return;
     Database recorded(db, true);

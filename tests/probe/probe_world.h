@@ -20,8 +20,8 @@ class ProbeWorld {
   static constexpr uint64_t kDataBytes = 64 << 10;
   static constexpr uint64_t kCodeBytes = 1 << 20;
   uint64_t code = 0;
-  uint64_t data = 0;   // the "heap"
-  uint64_t twin = 0;   // the same memory
+  uint64_t data = 0;  // the "heap"
+  uint64_t twin = 0;  // the same memory
   uint64_t buffer = 0;
 
   // Writes `bytes` at offset `at` of the code, the rest of it RET.

@@ -163,14 +163,7 @@ TEST(Options, MalformedValuesAreRefusedByName) {
   expect_refused("classes=Foo,!", "option 'classes': '!' is no class pattern");
 }
 
-TEST(Options, WhatThisBuildLacksIsSaid) {
-  for (const char* text : {"calls=a.b.c"}) {
-    std::string key(text, strchr(text, '='));
-    expect_refused(text, "option '" + key + "' is not available in this build");
-  }
-  for (const char* text : {"mode=off"}) {
-    expect_refused(text, "is not available in this build, only ");
-  }
+TEST(Options, Words) {
   EXPECT_FALSE(parsed("mode=access,twin=off,probes=off,start=now").manual);
   EXPECT_TRUE(parsed("start=manual").manual);
   expect_refused("start=later", "option 'start': 'later' is not one of now, manual");
@@ -201,9 +194,34 @@ TEST(Options, AnOptionOfTheOtherModeIsRefused) {
     expect_refused(text, "option '" + std::string(key) + "' is for mode=pages only");
     expect_refused("mode=access," + text, "option '" + std::string(key) + "' is for mode=pages only");
   }
-  for (const char* text : {"classes=Foo", "events=10", "values=on", "probes=on", "probes=off"}) {
+  for (const char* text : {"classes=Foo", "values=on", "probes=on", "probes=off"}) {
     std::string key(text, strchr(text, '='));
     expect_refused(std::string("mode=pages,") + text, "option '" + key + "' is for mode=access only");
+  }
+  expect_refused("mode=pages,events=10", "option 'events' is for mode=access and mode=off only");
+}
+
+TEST(Options, Calls) {
+  Options options =
+      parsed("calls=com.acme.Order.total,libz.so.1!inflate,!com.acme.Order.get*,!libjvm.so!JVM_Halt,out=x.db");
+  EXPECT_EQ(options.java_calls, (std::vector<std::string>{"com.acme.Order.total", "!com.acme.Order.get*"}));
+  EXPECT_EQ(options.native_calls, (std::vector<std::string>{"libz.so.1!inflate", "!libjvm.so!JVM_Halt"}));
+  options = parsed("mode=off,calls=\"a.B.*,c.**.<init>\"");
+  EXPECT_EQ(options.java_calls, (std::vector<std::string>{"a.B.*", "c.**.<init>"}));
+  EXPECT_EQ(Mode::kOff, options.mode);
+  EXPECT_FALSE(options.probes);
+  expect_refused("calls=total", "option 'calls': 'total' names no calls: it is no CLASS.METHOD");
+  expect_refused("calls=com.acme.Order.", "it ends with a dot");
+  expect_refused("calls=com.acme.Order.total(int)", "name the method alone");
+  expect_refused("calls=int[].clone", "an array has no methods");
+  expect_refused("calls=com.acme.Order+.total", "subclasses (+) are not known to calls=");
+  expect_refused("calls=libz.so!", "it is no LIBRARY!SYMBOL");
+  expect_refused("calls=!a.B.c", "it takes out (!) and names nothing");
+  expect_refused("mode=off", "option 'mode': 'off' without calls= would record nothing");
+  expect_refused("mode=pages,calls=a.B.c", "option 'calls' is for mode=access and mode=off only");
+  for (const char* text : {"classes=Foo", "heap=old", "values=on", "probes=on", "protect=pkey", "twin=on"}) {
+    std::string key(text, strchr(text, '='));
+    expect_refused(std::string("mode=off,calls=a.B.c,") + text, "option '" + key + "' is for mode=access");
   }
 }
 

@@ -1,0 +1,39 @@
+// The Recording's part of calls=.
+#include "agent/base/raw_log.h"
+#include "agent/calls/call_sink.h"
+#include "agent/jvmti/recording.h"
+
+namespace classaccess {
+
+std::string Recording::prepare_calls() {
+  if (!times_calls()) return "";
+  static bool started = false;
+  if (!started && !start_call_sink()) return "the address space for timed calls could not be reserved (ulimit -v?)";
+  if (started) reset_call_sink();
+  started = true;
+  java_calls_.choose(options_.java_calls);
+  return "";
+}
+
+// Last of the start: from here on calls are timed.
+std::string Recording::start_calls(JNIEnv* jni) {
+  if (!times_calls()) return "";
+  g_call_rows.store(options_.max_events > 0, std::memory_order_relaxed);
+  g_call_contexts_wanted.store(options_.mode == Mode::kAccess, std::memory_order_relaxed);
+  g_calls_on.store(true, std::memory_order_release);
+  std::string problem;
+  if (java_calls_.wanted()) problem = java_calls_.start(jvmti_, jni);
+  if (problem.empty() && !options_.native_calls.empty()) problem = "native functions are not available in this build";
+  return problem.empty() ? "" : "option 'calls': " + problem;
+}
+
+// Calls that begin from here on are not seen. At the process's end the hooks stay.
+void Recording::stop_calls(JNIEnv* jni) {
+  if (!times_calls()) return;
+  if (jni != nullptr) {
+    java_calls_.stop(jvmti_, jni);
+  }
+  g_calls_on.store(false, std::memory_order_release);
+}
+
+}  // namespace classaccess

@@ -1,0 +1,60 @@
+// The Drain's part of calls=.
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/store/drain.h"
+
+namespace classaccess {
+namespace {
+
+// The name that the kernel knows of one of our threads.
+std::string kernel_name(int32_t tid) {
+  char path[48], name[32];
+  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  const ssize_t length = read(fd, name, sizeof(name));
+  close(fd);
+  return length > 1 ? std::string(name, static_cast<size_t>(length) - 1) : "";
+}
+
+}  // namespace
+
+// Which context the records of the stream are made in from `record` on. A virtual thread takes its own along.
+void Drain::enter_context(Stream* stream, const AccessRecord& record) {
+  uint32_t* context = &stream->context;
+  if (record.virtual_id != 0) context = &virtual_contexts_[record.virtual_id];
+  if (record.kind == RecordKind::kCallContext) *context = record.site_id;
+  context_ = *context;
+}
+
+uint64_t Drain::take_calls() {
+  if (!sources_.calls) return 0;
+  return calls_.take([this](const CallThread& thread) { name_call_thread(thread); });
+}
+
+// Threads that are no Java threads have no row yet.
+void Drain::name_call_thread(const CallThread& thread) {
+  if (thread.virtual_id != 0) {
+    if (sources_.virtual_threads != nullptr) update_virtual(thread.virtual_id);
+    return;
+  }
+  const uint32_t id = thread.thread_id.load(std::memory_order_relaxed);
+  bool known = false;
+  sources_.threads->for_each([&](ThreadState& state) {
+    if (state.thread_id != id) return;
+    known = true;
+    update_thread(state, stream_of(state), true);
+  });
+  if (known || !call_threads_named_.insert(id).second) return;
+  ThreadRow row;
+  row.id = id;
+  row.tid = thread.tid;
+  row.name = kernel_name(thread.tid);
+  row.kind = "platform";
+  threads_.put(row);
+  changed_ = true;
+}
+
+}  // namespace classaccess
