@@ -117,6 +117,7 @@ void trap(siginfo_t* info, ucontext_t* uc, PlainCopy plain = {}) {
     CaughtUp before(thread);
     verdict = perform(thread, &cpu, fault);
   } else {
+    if (thread != nullptr) tell_own_context(thread);
     verdict = perform(thread, &cpu, fault);
   }
   if (verdict == Verdict::kRetry) return;

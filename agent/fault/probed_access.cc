@@ -69,6 +69,8 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
       discard_ != 0 ? reinterpret_cast<void*>(discard_) : reserve_memory(kStride, PROT_NONE, Keep::kProcess);
   if (buffers == nullptr || slots == nullptr || firsts == nullptr || discard == nullptr) return false;
   if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
+  mark_ = g_probes.add_mark(kMarkBytes / 8);
+  if (mark_ == 0) return false;
   buffers_ = reinterpret_cast<uint64_t>(buffers);
   slots_ = slots;
   firsts_ = firsts;
@@ -151,6 +153,7 @@ uint64_t ProbedAccess::make_room(ThreadState* thread) {
   ProbeBuffer& buffer = thread->probes;
   DrainScope scope(&buffer, true);
   drain(thread);
+  tell_own_context(thread);  // a full buffer had no room for marks
   buffer.drained.store(buffer.noted = buffer.begin, std::memory_order_relaxed);
   t_probe.cursor = buffer.begin;
   return buffer.begin;
@@ -183,6 +186,11 @@ bool ProbedAccess::drain(ThreadState* thread, bool all) {
     // The access follows its record: only a later record proves that it was made.
     const uint64_t next = at + 8u * probe.shape.record_words;
     if (!all && next >= end) break;
+    if (static_cast<uint32_t>(record.probe_id) == mark_) {
+      tell_context(thread, static_cast<uint32_t>(record.address));
+      at = next;
+      continue;
+    }
     if (next < end) {
       // Mostly the object's header lies there too.
       const auto& ahead = *reinterpret_cast<const ProbeRecord*>(next);

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "agent/fault/access_path.h"
+#include "agent/fault/call_marks.h"
 #include "agent/fault/thread_pool.h"
 #include "agent/heap/object_starts.h"
 #include "agent/probe/probe_sites.h"
@@ -49,6 +50,8 @@ class ProbedAccess {
   // `all` only at a pause or by the owner: the last access may not have happened yet. False: stopped at an object that
   // is not known (UnknownObject::kLeave).
   bool drain(ThreadState* thread, bool all = true);
+  // Id of the marks that call_marks.h puts among the records.
+  uint32_t mark() const { return mark_; }
   // Hands on the counts.
   void flush(ThreadState* thread);
 
@@ -101,6 +104,7 @@ class ProbedAccess {
   std::atomic<bool> ended_{false}, held_{false};
   std::atomic<uint32_t> times_unmarked_{0};
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
+  uint32_t mark_ = 0;
   bool whole_heap_ = true;     // every committed page is closed
 };
 
@@ -112,6 +116,7 @@ class CaughtUp {
  public:
   explicit CaughtUp(ThreadState* thread) : scope_(&thread->probes, true) {
     if (scope_.first()) g_probed.drain(thread);
+    tell_own_context(thread);
   }
 
  private:

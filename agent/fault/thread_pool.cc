@@ -32,6 +32,7 @@ ThreadState* ThreadPool::claim(int32_t tid) {
     state.counters = {};
     state.hints = {};
     state.mounted = {};
+    state.told_context = 0;
     state.inside.store(nullptr, std::memory_order_relaxed);
     state.phase.store(ThreadPhase::kLive, std::memory_order_release);
     uint32_t high = high_.load(std::memory_order_relaxed);

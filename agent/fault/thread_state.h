@@ -74,6 +74,7 @@ struct ThreadState {
 
   ResolverHints hints;  // its JavaThread*, the last object it touched
   MountedThread mounted;
+  uint32_t told_context = 0;  // of timed calls: what its record stream said last (call_marks.h)
 
   // With probes, under the drain lock of `probes`: the pusher need not be the owner.
   SpscRing ring;

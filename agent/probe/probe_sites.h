@@ -118,6 +118,12 @@ class ProbeSites {
     return id != 0 ? &probes_.row(id) : nullptr;
   }
   Probe& row(uint32_t id) { return probes_.row(id); }
+  // A row that is no probe: records of `words` words with its id are marks. 0: no more rows.
+  uint32_t add_mark(uint8_t words) {
+    const uint32_t id = probes_.claim();
+    if (id != 0) probes_.row(id).shape.record_words = words;
+    return id;
+  }
 
   // Where null leads as a compressed oop with a base: HotSpot keeps that page closed.
   bool compressed_null(uint64_t address) const {

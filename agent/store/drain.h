@@ -65,7 +65,7 @@ class Drain {
     bool virtual_only = false;  // a carrier whose own accesses are not wanted
     ThreadRow row;
     PendingStores pending;
-    uint32_t context = 0;  // of calls, that the thread's own records are made in now
+    uint32_t context = 0;  // of calls, that the records are made in now
     std::vector<AccessRecord> undecided;
   };
 
@@ -107,7 +107,6 @@ class Drain {
   PageRows pages_;
   CallRows calls_;
   uint32_t context_ = 0;                                     // of the record under way
-  std::unordered_map<uint32_t, uint32_t> virtual_contexts_;  // as Stream::context, by VirtualThreads' id
   std::unordered_set<uint32_t> call_threads_named_;
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;

@@ -21,12 +21,10 @@ std::string kernel_name(int32_t tid) {
 
 }  // namespace
 
-// Which context the records of the stream are made in from `record` on. A virtual thread takes its own along.
+// Which context the records of the stream are made in from `record` on.
 void Drain::enter_context(Stream* stream, const AccessRecord& record) {
-  uint32_t* context = &stream->context;
-  if (record.virtual_id != 0) context = &virtual_contexts_[record.virtual_id];
-  if (record.kind == RecordKind::kCallContext) *context = record.site_id;
-  context_ = *context;
+  if (record.kind == RecordKind::kCallContext) stream->context = record.site_id;
+  context_ = stream->context;
 }
 
 uint64_t Drain::take_calls() {
