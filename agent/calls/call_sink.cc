@@ -149,7 +149,11 @@ void push_call_row(CallThread* thread, const CallRecord& record) {
 }
 
 CallThread* claim_call_thread(int32_t tid, uint32_t virtual_id) {
-  for (uint32_t i = 0; i < kMaxCallThreads; ++i) {
+  // Where the last one was found: thousands of virtual threads may hold theirs.
+  static std::atomic<uint32_t> last{0};
+  const uint32_t start = last.load(std::memory_order_relaxed);
+  for (uint32_t tried = 0; tried < kMaxCallThreads; ++tried) {
+    const uint32_t i = (start + tried) % kMaxCallThreads;
     CallThread& thread = g_call_threads[i];
     uint32_t free = 0;
     constexpr uint32_t kSettingUp = 3;
@@ -171,6 +175,7 @@ CallThread* claim_call_thread(int32_t tid, uint32_t virtual_id) {
     thread.virtual_id = virtual_id;
     thread.context = thread.depth = thread.known_context = 0;
     thread.calls = thread.busy = 0;
+    last.store(i < 64 ? 0 : i, std::memory_order_relaxed);
     uint32_t end = g_call_threads_end.load(std::memory_order_relaxed);
     while (end < i + 1 && !g_call_threads_end.compare_exchange_weak(end, i + 1, std::memory_order_release)) {
     }

@@ -182,7 +182,7 @@ CallThread* claim_call_thread(int32_t tid, uint32_t virtual_id);
 void end_call_thread(CallThread* thread);
 
 // Writer: every CallThread live or ended.
-constexpr uint32_t kMaxCallThreads = 8192;
+constexpr uint32_t kMaxCallThreads = 1u << 15;
 extern CallThread* g_call_threads;
 extern std::atomic<uint32_t> g_call_threads_end;
 template <typename F>

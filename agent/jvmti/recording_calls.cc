@@ -1,7 +1,9 @@
 // The Recording's part of calls=.
 #include "agent/base/raw_log.h"
 #include "agent/calls/call_sink.h"
+#include "agent/calls/java/virtual_calls.h"
 #include "agent/jvmti/recording.h"
+#include "agent/jvmti/virtual_mounts.h"
 
 namespace classaccess {
 
@@ -18,6 +20,9 @@ std::string Recording::prepare_calls() {
 // Last of the start: from here on calls are timed.
 std::string Recording::start_calls(JNIEnv* jni) {
   if (!times_calls()) return "";
+  const bool has_virtual = layout_.jdk_major >= 21;
+  const bool watched = has_virtual && watch_virtual_mounts(jvmti_);
+  if (!start_virtual_calls(has_virtual ? &virtual_threads_ : nullptr, watched)) return "no memory for virtual threads";
   g_call_rows.store(options_.max_events > 0, std::memory_order_relaxed);
   g_call_contexts_wanted.store(options_.mode == Mode::kAccess, std::memory_order_relaxed);
   g_calls_on.store(true, std::memory_order_release);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "agent/calls/java/virtual_calls.h"
 #include "agent/fault/fault_handler.h"
 #include "agent/fault/probed_access.h"
 #include "agent/jvmti/jvmti_memory.h"
@@ -14,7 +15,10 @@ namespace {
 constexpr size_t kVirtualThreadsBit = 44;
 
 void changed(bool mounted) {
-  if (ThreadState* thread = FaultHandler::this_thread(); thread != nullptr) g_probed.mounted(thread, mounted);
+  ThreadState* thread = FaultHandler::this_thread();
+  if (thread == nullptr) return;
+  g_probed.mounted(thread, mounted);
+  calls_mounted(thread, mounted);
 }
 
 void JNICALL on_mount(jvmtiEnv*, ...) { changed(true); }
@@ -60,7 +64,10 @@ int set_events(jvmtiEnv* jvmti, bool on) {
 
 }  // namespace
 
-bool watch_virtual_mounts(jvmtiEnv* jvmti) { return g_watching = set_events(jvmti, true) == 2; }
+bool watch_virtual_mounts(jvmtiEnv* jvmti) {
+  if (!g_watching) g_watching = set_events(jvmti, true) == 2;
+  return g_watching;
+}
 
 void ignore_virtual_mounts(jvmtiEnv* jvmti) {
   if (g_watching) set_events(jvmti, false);

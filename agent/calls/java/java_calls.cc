@@ -7,6 +7,7 @@
 #include "agent/base/raw_log.h"
 #include "agent/calls/call_sink.h"
 #include "agent/calls/java/class_rewriter.h"
+#include "agent/calls/java/virtual_calls.h"
 #include "agent/fault/fault_handler.h"
 #include "agent/jvmti/jvmti_memory.h"
 #include "agent/protect/heap_gate.h"
@@ -21,26 +22,30 @@ namespace {
 // Numbers of functions are never used again: a call of an earlier recording that is still under way ends without a word.
 bool is_of_now(jint id) { return static_cast<uint32_t>(id) >= g_first_call_function.load(std::memory_order_relaxed); }
 
-// The thread's number in the recording, which it has from its first call at the latest.
-void number_this_thread() {
+// Whether a call of the current thread is to be timed; then its CallThread is the right one, and has its number.
+bool observed(bool entering) {
+  ThreadState* state = FaultHandler::this_thread();
+  if (state == nullptr) state = FaultHandler::adopt_this_thread(true);
+  if (state == nullptr || state->choice.load(std::memory_order_relaxed) == ThreadChoice::kExcluded) return false;
+  if (state->kind == ThreadKind::kCarrier && !choose_call_thread(state, entering)) return false;
   CallThread* thread = call_thread();
-  if (thread == nullptr || thread->thread_id.load(std::memory_order_relaxed) != 0) return;
-  const ThreadState* state = FaultHandler::adopt_this_thread(true);
-  if (state != nullptr) thread->thread_id.store(state->thread_id, std::memory_order_release);
+  if (thread != nullptr && thread->thread_id.load(std::memory_order_relaxed) == 0) {
+    thread->thread_id.store(state->thread_id, std::memory_order_release);
+  }
+  return thread != nullptr;
 }
 
 void JNICALL enter(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth != 0 || !is_of_now(id)) return;
-  number_this_thread();
+  if (t_agent_depth != 0 || !is_of_now(id) || !observed(true)) return;
   call_enter_java(static_cast<uint32_t>(id));
 }
 
 void JNICALL leave(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth == 0) call_leave_java(static_cast<uint32_t>(id), EndedBy::kReturn);
+  if (t_agent_depth == 0 && observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kReturn);
 }
 
 void JNICALL thrown(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth == 0) call_leave_java(static_cast<uint32_t>(id), EndedBy::kException);
+  if (t_agent_depth == 0 && observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kException);
 }
 
 thread_local bool t_binding = false;  // define_probe is under way
