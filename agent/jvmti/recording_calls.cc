@@ -23,11 +23,14 @@ std::string Recording::start_calls(JNIEnv* jni) {
   const bool has_virtual = layout_.jdk_major >= 21;
   const bool watched = has_virtual && watch_virtual_mounts(jvmti_);
   if (!start_virtual_calls(has_virtual ? &virtual_threads_ : nullptr, watched)) return "no memory for virtual threads";
+  g_call_rows.store(false, std::memory_order_relaxed);
+  g_call_contexts_wanted.store(false, std::memory_order_relaxed);
+  std::string problem;
+  if (java_calls_.wanted()) problem = java_calls_.prepare(jvmti_, jni);
   g_call_rows.store(options_.max_events > 0, std::memory_order_relaxed);
   g_call_contexts_wanted.store(options_.mode == Mode::kAccess, std::memory_order_relaxed);
   g_calls_on.store(true, std::memory_order_release);
-  std::string problem;
-  if (java_calls_.wanted()) problem = java_calls_.start(jvmti_, jni);
+  if (problem.empty() && java_calls_.wanted()) problem = java_calls_.start(jvmti_, jni);
   if (problem.empty() && !options_.native_calls.empty()) problem = "native functions are not available in this build";
   return problem.empty() ? "" : "option 'calls': " + problem;
 }

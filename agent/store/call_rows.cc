@@ -86,7 +86,12 @@ uint64_t CallRows::take_thread(CallThread& thread, uint32_t thread_id) {
 
 void CallRows::take_stat(const CallStat& now, uint32_t thread_id, CallStat* last) {
   if (now.count == last->count && now.untimed == last->untimed && now.total == last->total) return;
-  const CallStat stat = now;
+  // Its thread writes meanwhile: each word is read once, or calls would be lost between two reads.
+  CallStat stat;
+  auto* to = reinterpret_cast<uint64_t*>(&stat);
+  const auto* from = reinterpret_cast<const uint64_t*>(&now);
+  static_assert(sizeof(CallStat) % 8 == 0);
+  for (size_t i = 0; i < sizeof(CallStat) / 8; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
   auto [at, is_new] = totals_.try_emplace({stat.function, thread_id});
   Total& total = at->second;
   made_row_ |= is_new;

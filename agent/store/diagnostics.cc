@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "agent/base/counters.h"
+#include "agent/calls/call_sink.h"
 #ifdef CLASSACCESS_VERIFY
 #include "agent/heap/claims.h"
 #endif
@@ -67,12 +68,43 @@ bool Diagnostics::update(ThreadPool& threads, const WriterCounters& writer, bool
     return false;
   }
 #endif
+  if (writer.calls && !set_calls(writer.call_rows, changed)) return false;
   return set("accesses", writer.accesses, "accesses", changed) && set("events", writer.events, "rows", changed) &&
          set("unresolved", writer.unresolved, "accesses", changed) &&
          set("page_touches", writer.page_touches, "touches", changed) &&
          set("dictionary", writer.dictionary, "entries", changed) &&
          set("longest_commit_ns", writer.longest_commit_ns, "ns", changed) &&
          set("writer_ns", thread_cpu_ns(), "ns", changed);
+}
+
+// Own cost in picoseconds: ticks are shorter than a nanosecond.
+bool Diagnostics::set_calls(uint64_t rows, bool* changed) {
+  auto ps = [](uint64_t ticks) { return call_ns(ticks * 1000); };
+  struct Value {
+    const char* name;
+    uint64_t value;
+    const char* unit;
+  };
+  auto counted = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+  const CallCounters& calls = g_call_counters;
+  const Value values[] = {{"call_rows", rows, "rows"},
+                          {"call_rows_dropped", counted(calls.rows_dropped), "rows"},
+                          {"call_threads_full", counted(calls.threads_full), "calls"},
+                          {"call_contexts_full", counted(calls.contexts_full), "calls"},
+                          {"call_memory_full", counted(calls.memory_full), "calls"},
+                          {"call_too_deep", counted(calls.too_deep), "calls"},
+                          {"call_busy", counted(calls.busy), "calls"},
+                          {"call_no_shadow", counted(calls.no_shadow), "calls"},
+                          {"call_other_caller", counted(calls.other_caller), "calls"},
+                          {"call_code_cache", counted(calls.code_cache), "calls"},
+                          {"call_java_inside", ps(g_java_call_cost.inside), "ps"},
+                          {"call_java_cost", ps(g_java_call_cost.whole), "ps"},
+                          {"call_native_inside", ps(g_native_call_cost.inside), "ps"},
+                          {"call_native_cost", ps(g_native_call_cost.whole), "ps"}};
+  for (const Value& value : values) {
+    if (!set(value.name, value.value, value.unit, changed)) return false;
+  }
+  return true;
 }
 
 bool Diagnostics::set(const char* name, uint64_t value, const char* unit, bool* changed) {

@@ -19,6 +19,8 @@ struct WriterCounters {
   uint64_t dropped = 0;            // drained to nowhere after the database failed
   uint64_t page_touches = 0;       // mode=pages: the sum of page_access.count
   uint64_t dictionary = 0;         // entries of `tally`
+  bool calls = false;              // calls= was given
+  uint64_t call_rows = 0;          // rows of `call`
   uint64_t longest_commit_ns = 0;  // checkpoint included: no ring is drained meanwhile
 };
 
@@ -35,6 +37,7 @@ class Diagnostics {
   uint64_t dropped_by_threads() const { return ended_.dropped; }
 
  private:
+  bool set_calls(uint64_t rows, bool* changed);
   bool set(const char* name, uint64_t value, const char* unit, bool* changed);
 
   Database* database_ = nullptr;

@@ -29,7 +29,10 @@ void Drain::enter_context(Stream* stream, const AccessRecord& record) {
 
 uint64_t Drain::take_calls() {
   if (!sources_.calls) return 0;
-  return calls_.take([this](const CallThread& thread) { name_call_thread(thread); });
+  const uint64_t taken = calls_.take([this](const CallThread& thread) { name_call_thread(thread); });
+  counters_.calls = true;
+  counters_.call_rows = calls_.rows();
+  return taken;
 }
 
 // Threads that are no Java threads have no row yet.

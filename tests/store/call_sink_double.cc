@@ -15,7 +15,6 @@ CallCounters g_call_counters;
 CallCost g_native_call_cost, g_java_call_cost;
 
 uint64_t call_ns(uint64_t ticks) { return ticks; }
-double call_ns_exact(uint64_t ticks) { return static_cast<double>(ticks); }
 uint64_t call_ns_since_boot(uint64_t ticks) { return ticks; }
 void recycle_call_thread(CallThread* thread) { thread->phase.store(0); }
 

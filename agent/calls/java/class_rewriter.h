@@ -44,7 +44,7 @@ class TimedMethods {
 // Empty vector: the class stays as it is (nothing was chosen, or it is malformed, which the VM will say).
 std::vector<uint8_t> rewrite_class(Bytes class_file, TimedMethods* methods);
 
-// The class file of kProbeClass: three native methods.
+// The class file of kProbeClass: the three native methods, and `measure(II)V`, which calls enter and leave in a loop.
 std::vector<uint8_t> probe_class();
 
 }  // namespace classaccess

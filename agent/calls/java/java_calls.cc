@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <new>
 
 #include "agent/base/raw_log.h"
@@ -18,6 +19,9 @@ std::atomic<JavaCalls*> g_java_calls{nullptr};
 std::atomic<bool> JavaCalls::keeps_wrappers_{false};
 
 namespace {
+
+// The number of no function: the tool's own cost is measured with it. Nobody looks at its statistics.
+constexpr jint kMeasured = 0;
 
 // Numbers of functions are never used again: a call of an earlier recording that is still under way ends without a word.
 bool is_of_now(jint id) { return static_cast<uint32_t>(id) >= g_first_call_function.load(std::memory_order_relaxed); }
@@ -36,16 +40,18 @@ bool observed(bool entering) {
 }
 
 void JNICALL enter(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth != 0 || !is_of_now(id) || !observed(true)) return;
-  call_enter_java(static_cast<uint32_t>(id));
+  if ((t_agent_depth != 0 || !is_of_now(id)) && id != kMeasured) return;
+  if (observed(true)) call_enter_java(static_cast<uint32_t>(id));
 }
 
 void JNICALL leave(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth == 0 && observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kReturn);
+  if ((t_agent_depth != 0 || !is_of_now(id)) && id != kMeasured) return;
+  if (observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kReturn);
 }
 
 void JNICALL thrown(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth == 0 && observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kException);
+  if (t_agent_depth != 0 || !is_of_now(id)) return;
+  if (observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kException);
 }
 
 thread_local bool t_binding = false;  // define_probe is under way
@@ -204,6 +210,35 @@ void JavaCalls::class_prepared(JNIEnv* jni, jclass klass) {
   g_bound = jni->RegisterNatives(klass, natives, 3) == JNI_OK;
 }
 
+// The cheapest of some thousand calls at a time is what a call costs once its caller is compiled.
+void JavaCalls::measure(JNIEnv* jni) {
+  constexpr jint kTimes = 4000;
+  constexpr int kRounds = 60, kRoundsOfWarmUp = 20;
+  jclass probe = jni->FindClass(kProbeClass);
+  jmethodID measured = probe != nullptr ? jni->GetStaticMethodID(probe, "measure", "(II)V") : nullptr;
+  jni->ExceptionClear();
+  CallThread* thread = call_thread();
+  if (measured == nullptr || thread == nullptr) return;
+  g_java_call_cost = {};
+  CallCost best{UINT64_MAX, UINT64_MAX};
+  const bool on = g_calls_on.exchange(true, std::memory_order_relaxed);
+  for (int round = 0; round < kRounds; ++round) {
+    const CallStat* stat = thread->stat(kMeasured);
+    const uint64_t total = stat != nullptr ? stat->total : 0, start = call_ticks();
+    jni->CallStaticVoidMethod(probe, measured, kTimes, kMeasured);
+    const uint64_t took = call_ticks() - start;
+    stat = thread->stat(kMeasured);
+    if (stat == nullptr || round < kRoundsOfWarmUp) continue;
+    best.inside = std::min(best.inside, (stat->total - total) / kTimes);
+    best.whole = std::min(best.whole, took / kTimes);
+  }
+  g_calls_on.store(on, std::memory_order_relaxed);
+  jni->DeleteLocalRef(probe);
+  if (best.whole != UINT64_MAX) g_java_call_cost = best;
+  raw_log(LogLevel::kInfo, "calls: a timed Java method costs %lu ps, of which %lu ps are inside its time",
+          call_ns(g_java_call_cost.whole * 1000), call_ns(g_java_call_cost.inside * 1000));
+}
+
 std::string JavaCalls::define_probe(jvmtiEnv* jvmti, JNIEnv* jni) {
   if (!g_bound) {
     constexpr char kRefused[] = "the JVM refuses the class that changed methods call";
@@ -267,9 +302,13 @@ void JavaCalls::retransform(jvmtiEnv* jvmti, JNIEnv* jni, const std::vector<jcla
   for (jclass klass : classes) jni->DeleteLocalRef(klass);
 }
 
-std::string JavaCalls::start(jvmtiEnv* jvmti, JNIEnv* jni) {
+std::string JavaCalls::prepare(jvmtiEnv* jvmti, JNIEnv* jni) {
   std::string problem = define_probe(jvmti, jni);
-  if (!problem.empty()) return problem;
+  if (problem.empty()) measure(jni);
+  return problem;
+}
+
+std::string JavaCalls::start(jvmtiEnv* jvmti, JNIEnv* jni) {
   g_java_calls.store(this, std::memory_order_release);
   active_.store(true, std::memory_order_release);
   if (jvmti->SetEventNotificationMode(JVMTI_ENABLE, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK, nullptr) != JVMTI_ERROR_NONE) {

@@ -28,8 +28,10 @@ class JavaCalls {
   void choose(const std::vector<std::string>& items);
   bool wanted() const { return !patterns_.empty(); }
 
-  // Changes the loaded classes, and from now on each that is loaded. After start_call_sink. Empty string, or why no
-  // Java method can be timed.
+  // Defines the class that is called and measures what a call costs. After start_call_sink, no call is timed yet.
+  // Empty string, or why no Java method can be timed.
+  std::string prepare(jvmtiEnv* jvmti, JNIEnv* jni);
+  // Changes the loaded classes, and from now on each that is loaded. Same result.
   std::string start(jvmtiEnv* jvmti, JNIEnv* jni);
   // Gives the classes their code back. Calls under way end in the changed code.
   void stop(jvmtiEnv* jvmti, JNIEnv* jni);
@@ -49,6 +51,7 @@ class JavaCalls {
   std::vector<jclass> loaded_classes(jvmtiEnv* jvmti, JNIEnv* jni, bool only_changed) const;
   void retransform(jvmtiEnv* jvmti, JNIEnv* jni, const std::vector<jclass>& classes);
   std::string define_probe(jvmtiEnv* jvmti, JNIEnv* jni);
+  static void measure(JNIEnv* jni);
 
   CallPatterns patterns_;
   std::atomic<bool> active_{false};
