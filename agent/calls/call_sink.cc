@@ -83,6 +83,10 @@ uint32_t add_call_function(FunctionKind kind, Loaded loaded, const char* name, c
   return id;
 }
 
+void refuse_call_function(uint32_t id, const char* why) {
+  g_call_functions.row(id).refused.store(g_names.copy(why, strlen(why)), std::memory_order_release);
+}
+
 bool start_call_sink() {
   if (g_started) return true;
   g_call_threads = reserve_array<CallThread>(kMaxCallThreads, Keep::kProcess);

@@ -47,6 +47,7 @@ extern std::atomic<uint32_t> g_first_call_function;
 // A filled and published row (texts are copied); 0: the table is full. Any normal thread.
 uint32_t add_call_function(FunctionKind kind, Loaded loaded, const char* name, const char* library, uint64_t address,
                            const char* refused = nullptr);
+void refuse_call_function(uint32_t id, const char* why);
 
 // Functions under way, each once: `outer` and one more. 0: none.
 struct CallContext {

@@ -107,7 +107,21 @@ classaccess_native_entry:
   .cfi_adjust_cfa_offset 8
   .endr
   mov %rsp, %rdi
+  mov %rsp, %rbx
+  .cfi_def_cfa_register rbx
+  # The decoder may use vector registers (no wider ones) and wants an aligned stack.
+  lea -256(%rsp), %rsp
+  and $-16, %rsp
+  .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
+  movups %xmm\n, 16*\n(%rsp)
+  .endr
   call classaccess_native_entered_slowly
+  .irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
+  movups 16*\n(%rsp), %xmm\n
+  .endr
+  mov %rbx, %rsp
+  .cfi_def_cfa_register rsp
+  mov 40(%rsp), %rbx
   lea 48(%rsp), %rsp
   .cfi_adjust_cfa_offset -48
   jmp 1b

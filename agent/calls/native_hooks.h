@@ -37,11 +37,17 @@ struct NativeHook {
   uint8_t moved = 0;                    // bytes that run relocated, from `patch`
   uint8_t original[kMaxPrologue] = {};  // `moved` bytes
   uint8_t jump[5] = {};
+  // Of an instruction that began at patch + i, i from 1 to 4: its offset in `body`; 0: none did.
+  uint8_t inner[5] = {};
   std::atomic<bool> in_force{false};
 };
 constexpr uint32_t kMaxNativeHooks = 1u << 16;
 extern AppendTable<NativeHook> g_native_hooks;
 constexpr int kJumpBytes = 5;
+// By `patch`; null: there is none. Any context.
+NativeHook* find_hook(uint64_t patch);
+// The row is complete. One normal thread at a time.
+void publish_hook(uint32_t id);
 
 // Which return addresses HotSpot reads off the stack: inside the code cache, but for blobs that
 // `may_replace` knows. All zero: no code cache.
