@@ -215,30 +215,35 @@ void end_call_thread(CallThread* thread) {
   thread->phase.store(2, std::memory_order_release);
 }
 
-void recycle_call_thread(CallThread* thread) {
+namespace {
+
+// The blocks stay taken: the arena gives nothing back.
+void clear_stats(CallThread* thread) {
   for (uint32_t i = 0; i < kStatBlocks; ++i) {
-    // The blocks stay taken: the arena gives nothing back. Cleared for the next thread.
-    if (CallStat* block = thread->stats[i].load(std::memory_order_relaxed)) {
-      for (uint32_t j = 0; j < CallThread::kStatsInBlock; ++j) {
-        uint32_t function = block[j].function;
-        block[j] = CallStat();
-        block[j].function = function;
-      }
+    CallStat* block = thread->stats[i].load(std::memory_order_relaxed);
+    for (uint32_t j = 0; block != nullptr && j < CallThread::kStatsInBlock; ++j) {
+      uint32_t function = block[j].function;
+      block[j] = CallStat();
+      block[j].function = function;
     }
   }
+}
+
+}  // namespace
+
+void recycle_call_thread(CallThread* thread) {
+  clear_stats(thread);
   thread->phase.store(0, std::memory_order_release);
 }
 
 void reset_call_sink() {
   g_first_call_function.store(g_call_functions.end(), std::memory_order_relaxed);
-  for (uint32_t i = 0; i < g_call_threads_end.load(std::memory_order_acquire); ++i) {
-    CallThread& thread = g_call_threads[i];
-    uint32_t phase = thread.phase.load(std::memory_order_acquire);
-    if (phase == 0) continue;
+  for_each_call_thread([](CallThread& thread) {
     thread.ring->drain([](const CallRecord&) {});
-    recycle_call_thread(&thread);
-    thread.phase.store(phase == 2 ? 0 : phase, std::memory_order_release);
-  }
+    clear_stats(&thread);
+    uint32_t ended = 2;
+    thread.phase.compare_exchange_strong(ended, 0, std::memory_order_release);
+  });
 }
 
 bool call_enter_java(uint32_t function) {

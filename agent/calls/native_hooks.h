@@ -79,7 +79,4 @@ bool is_return_trampoline(uint64_t address);
 uint64_t return_trampoline(uint32_t hook);
 uint64_t native_entry_address();
 
-// Round an empty function: fills g_native_call_cost.
-void measure_native_cost();
-
 }  // namespace classaccess

@@ -51,31 +51,34 @@ bool ask_where(uint32_t slot, int32_t tid) {
   g_answers[slot].store(Answer::kAsked, std::memory_order_release);
   siginfo_t info;
   memset(&info, 0, sizeof(info));
-  info.si_signo = SIGTRAP;
+  info.si_signo = SIGBUS;
   info.si_code = SI_QUEUE;
   info.si_value.sival_ptr = &g_answers[slot];
   const long pid = raw_syscall(SYS_getpid);
-  const long error = raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, reinterpret_cast<long>(&info));
+  const long error = raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGBUS, reinterpret_cast<long>(&info));
   if (error != 0) g_answers[slot].store(Answer::kNotYet, std::memory_order_release);
   return error == 0 || error == -EAGAIN;
 }
 
 Answer answer_of(uint32_t slot) { return g_answers[slot].load(std::memory_order_acquire); }
 
+bool patch_asked(siginfo_t* info, void* context) {
+  if (info->si_code != SI_QUEUE) return false;
+  auto* slot = static_cast<std::atomic<Answer>*>(info->si_value.sival_ptr);
+  if (slot < g_answers || slot >= g_answers + kAnswers) return false;
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  if (uint64_t copy = place_in_copy(static_cast<uint64_t>(registers[REG_RIP]))) {
+    registers[REG_RIP] = static_cast<greg_t>(copy);
+  }
+  const bool behind = handler_goes_back_to(static_cast<uint64_t>(registers[REG_RSP]), fs_base(), is_inside_entry);
+  slot->store(behind ? Answer::kNotYet : Answer::kOutside, std::memory_order_release);
+  return true;
+}
+
 bool patch_trap(siginfo_t* info, void* context) {
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto pc = static_cast<uint64_t>(registers[REG_RIP]);
-  if (info->si_code == SI_QUEUE) {
-    auto* slot = static_cast<std::atomic<Answer>*>(info->si_value.sival_ptr);
-    if (slot < g_answers || slot >= g_answers + kAnswers) return false;
-    if (uint64_t copy = place_in_copy(pc)) registers[REG_RIP] = static_cast<greg_t>(copy);
-    const bool behind = handler_goes_back_to(static_cast<uint64_t>(registers[REG_RSP]), fs_base(), is_inside_entry);
-    slot->store(behind ? Answer::kNotYet : Answer::kOutside, std::memory_order_release);
-    return true;
-  }
-  if (info->si_code != SI_KERNEL) return false;  // not an int3
-  const NativeHook* hook = find_hook(pc - 1);
-  if (hook == nullptr) return false;
+  const NativeHook* hook = find_hook(static_cast<uint64_t>(registers[REG_RIP]) - 1);
+  if (info->si_code != SI_KERNEL || hook == nullptr) return false;  // not an int3, or another's
   registers[REG_RIP] = static_cast<greg_t>(hook->body);
   return true;
 }

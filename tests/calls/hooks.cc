@@ -1,7 +1,9 @@
 #include "tests/calls/hooks.h"
 
 #include <signal.h>
+#include <ucontext.h>
 
+#include "agent/base/safe_load.h"
 #include "agent/calls/native_calls.h"
 #include "agent/calls/patch_trap.h"
 
@@ -12,6 +14,21 @@ void on_trap(int, siginfo_t* info, void* context) {
   if (!patch_trap(info, context)) signal(SIGTRAP, SIG_DFL);
 }
 
+void on_bus(int, siginfo_t* info, void* context) {
+  if (!patch_asked(info, context)) signal(SIGBUS, SIG_DFL);
+}
+
+// Loads that may fault, of those who look at other threads' stacks.
+void on_fault(int, siginfo_t*, void* context) {
+  auto& pc = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const uint64_t resume = safe_load_recover(static_cast<uint64_t>(pc));
+  if (resume == 0) {
+    signal(SIGSEGV, SIG_DFL);
+  } else {
+    pc = static_cast<greg_t>(resume);
+  }
+}
+
 }  // namespace
 
 Hooks::Hooks(const std::vector<std::string>& patterns) {
@@ -19,6 +36,10 @@ Hooks::Hooks(const std::vector<std::string>& patterns) {
   action.sa_sigaction = on_trap;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigaction(SIGTRAP, &action, nullptr);
+  action.sa_sigaction = on_bus;
+  sigaction(SIGBUS, &action, nullptr);
+  action.sa_sigaction = on_fault;
+  sigaction(SIGSEGV, &action, nullptr);
   if (!start_call_sink()) {
     error_ = "no memory";
     return;
@@ -72,7 +93,8 @@ uint64_t Hooks::under_way() {
 
 std::vector<CallRecord> Hooks::take_rows() const {
   std::vector<CallRecord> rows;
-  for_each_call_thread([&](CallThread& thread) { thread.ring->drain([&](const CallRecord& r) { rows.push_back(r); }); });
+  for_each_call_thread(
+      [&](CallThread& thread) { thread.ring->drain([&](const CallRecord& r) { rows.push_back(r); }); });
   return rows;
 }
 

@@ -20,9 +20,16 @@ constexpr char kAll[] = "libcalled_library.so!*";
 
 TEST(NativeCalls, ShapesOfEntries) {
   auto run = [] {
-    std::vector<long> out = {called_leaf() & 0xff, called_leaf_close(), called_rip_relative(), called_endbr(5), called_call_next(),
-                             called_branch_back(3), static_cast<long>(called_varargs(4, 1.5, 2.5, 3.0, 4.0)),
-                             called_struct(7).words[7], called_static_chain(11), called_flags(),
+    std::vector<long> out = {called_leaf() & 0xff,
+                             called_leaf_close(),
+                             called_rip_relative(),
+                             called_endbr(5),
+                             called_call_next(),
+                             called_branch_back(3),
+                             static_cast<long>(called_varargs(4, 1.5, 2.5, 3.0, 4.0)),
+                             called_struct(7).words[7],
+                             called_static_chain(11),
+                             called_flags(),
                              called_by_pointer(called_endbr, 8)};
     return out;
   };
@@ -31,9 +38,9 @@ TEST(NativeCalls, ShapesOfEntries) {
   ASSERT_EQ(hooks.error(), "");
   EXPECT_EQ(run(), plain);
   EXPECT_EQ(run(), plain);
-  for (const char* name : {"called_leaf", "called_rip_relative", "called_endbr", "called_call_next", "called_varargs",
-                           "called_struct", "called_static_chain", "called_chain_inner", "called_flags",
-                           "called_by_pointer"}) {
+  for (const char* name :
+       {"called_leaf", "called_rip_relative", "called_endbr", "called_call_next", "called_varargs", "called_struct",
+        "called_static_chain", "called_chain_inner", "called_flags", "called_by_pointer"}) {
     FunctionTotals totals = hooks.of(name);
     EXPECT_EQ(totals.refused, "") << name;
     EXPECT_EQ(totals.count, name == std::string("called_endbr") ? 4u : 2u) << name;
@@ -120,7 +127,14 @@ TEST(NativeCalls, PthreadExit) {
   Hooks hooks({kAll});
   for (int i = 0; i < 10; ++i) {
     pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, nullptr, [](void*) -> void* { called_exit_thread(); return nullptr; }, nullptr), 0);
+    ASSERT_EQ(pthread_create(
+                  &thread, nullptr,
+                  [](void*) -> void* {
+                    called_exit_thread();
+                    return nullptr;
+                  },
+                  nullptr),
+              0);
     pthread_join(thread, nullptr);
   }
   EXPECT_EQ(hooks.of("called_exit_thread").by_ended[2], 10u);
@@ -152,7 +166,8 @@ TEST(NativeCalls, Coroutines) {
     c.self.uc_stack = {c.stack.data(), 0, c.stack.size()};
     c.self.uc_link = &c.back;
     auto at = reinterpret_cast<uint64_t>(&c);
-    makecontext(&c.self, reinterpret_cast<void (*)()>(run_coroutine), 2, static_cast<unsigned>(at), static_cast<unsigned>(at >> 32));
+    makecontext(&c.self, reinterpret_cast<void (*)()>(run_coroutine), 2, static_cast<unsigned>(at),
+                static_cast<unsigned>(at >> 32));
   }
   for (int round = 0; round < 11; ++round) {
     for (Coroutine& c : all) swapcontext(&c.back, &c.self);
@@ -184,8 +199,8 @@ TEST(NativeCalls, Fork) {
 }
 
 TEST(NativeCalls, SpawnAndVfork) {
-  Hooks hooks({kAll, "libc.so.6!*exec*", "libc.so.6!posix_spawn*", "libc.so.6!_exit", "libc.so.6!sig*", "libc.so.6!system",
-               "libc.so.6!vfork"});
+  Hooks hooks({kAll, "libc.so.6!*exec*", "libc.so.6!posix_spawn*", "libc.so.6!_exit", "libc.so.6!sig*",
+               "libc.so.6!system", "libc.so.6!vfork"});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(system("exit 3"), 3 << 8);
   pid_t child = vfork();
   if (child == 0) {

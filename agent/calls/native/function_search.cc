@@ -30,7 +30,8 @@ class File {
   bool read(uint64_t at, size_t count, std::vector<T>* out) const {
     if (at > size_ || count > (size_ - at) / sizeof(T)) return false;
     out->resize(count);
-    return pread(fd_, out->data(), count * sizeof(T), static_cast<off_t>(at)) == static_cast<ssize_t>(count * sizeof(T));
+    return pread(fd_, out->data(), count * sizeof(T), static_cast<off_t>(at)) ==
+           static_cast<ssize_t>(count * sizeof(T));
   }
 
  private:
@@ -52,7 +53,8 @@ bool read_sections(const File& file, std::vector<Elf64_Shdr>* sections) {
 }
 
 // Where a separate debug file of it would be.
-std::vector<std::string> debug_files(const File& file, const std::vector<Elf64_Shdr>& sections, const std::string& path) {
+std::vector<std::string> debug_files(const File& file, const std::vector<Elf64_Shdr>& sections,
+                                     const std::string& path) {
   std::vector<std::string> found;
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type != SHT_NOTE) continue;
@@ -62,7 +64,9 @@ std::vector<std::string> debug_files(const File& file, const std::vector<Elf64_S
     Elf64_Nhdr head;
     if (note.size() < kHead) continue;
     memcpy(&head, note.data(), sizeof(head));
-    if (head.n_type != NT_GNU_BUILD_ID || head.n_namesz != 4 || head.n_descsz > note.size() - kHead || head.n_descsz < 2) continue;
+    if (head.n_type != NT_GNU_BUILD_ID || head.n_namesz != 4 || head.n_descsz > note.size() - kHead ||
+        head.n_descsz < 2)
+      continue;
     std::string hex;
     for (size_t i = 0; i < head.n_descsz; ++i) {
       char two[3];
@@ -202,7 +206,8 @@ std::vector<FoundFunction> functions_of(const LoadedLibrary& library) {
   std::sort(cold.begin(), cold.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (FoundFunction& function : out) {
     std::string prefix = function.name + ".cold";
-    auto it = std::lower_bound(cold.begin(), cold.end(), prefix, [](const auto* a, const std::string& b) { return a->name < b; });
+    auto it = std::lower_bound(cold.begin(), cold.end(), prefix,
+                               [](const auto* a, const std::string& b) { return a->name < b; });
     for (; it != cold.end() && (*it)->name.compare(0, prefix.size(), prefix) == 0; ++it) {
       function.code.parts.push_back({(*it)->code.entry, (*it)->code.entry + (*it)->code.size});
     }

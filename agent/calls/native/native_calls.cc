@@ -14,9 +14,9 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/calls/call_sink.h"
 #include "agent/calls/native/function_search.h"
+#include "agent/calls/native/make_hook.h"
+#include "agent/calls/native/native_cost.h"
 #include "agent/calls/native/patch_round.h"
-#include "agent/calls/native/prologue.h"
-#include "agent/calls/native/stub_memory.h"
 #include "agent/calls/native_hooks.h"
 
 namespace classaccess {
@@ -32,23 +32,24 @@ std::vector<Pattern> g_patterns;
 bool g_prepared = false, g_active = false, g_first_scan = true;
 std::atomic<uint64_t> g_seen_changes{0};
 std::map<uint64_t, std::string> g_scanned;  // libraries by base
-std::map<uint64_t, uint32_t> g_hook_of;     // by entry
 std::set<uint64_t> g_listed;                // entries that have a row of this recording
 
 // Which must not have another return address, or none of ours in their first bytes.
 const char* must_not_be_hooked(const std::string& library, const std::string& name) {
-  static const std::set<std::string> twice = {"setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "__setjmp", "savectx",
-                                              "getcontext", "__getcontext", "swapcontext", "__swapcontext", "vfork",
-                                              "__vfork", "__libc_vfork"};
+  static const std::set<std::string> twice = {"setjmp",  "_setjmp",    "__sigsetjmp",  "sigsetjmp",   "__setjmp",
+                                              "savectx", "getcontext", "__getcontext", "swapcontext", "__swapcontext",
+                                              "vfork",   "__vfork",    "__libc_vfork"};
   static const std::set<std::string> new_stack = {"clone", "__clone", "clone3", "__clone3", "__clone_internal"};
-  static const std::set<std::string> caller = {"dlsym", "dlvsym", "dlopen", "dlmopen", "dl_iterate_phdr", "__libc_dlopen_mode"};
+  static const std::set<std::string> caller = {"dlsym",   "dlvsym",          "dlopen",
+                                               "dlmopen", "dl_iterate_phdr", "__libc_dlopen_mode"};
   static const std::set<std::string> jumps = {"setcontext", "__setcontext", "__longjmp", "____longjmp_chk"};
   if (twice.count(name) != 0) return "returns more than once, or remembers its return address";
   if (new_stack.count(name) != 0) return "returns on another stack";
   if (caller.count(name) != 0) return "looks at its return address to tell who calls";
   if (jumps.count(name) != 0) return "never returns";
   if (name == "__restore_rt" || name == "__restore") return "unwinders know a signal frame by its bytes";
-  if (name.rfind("SafeFetch", 0) == 0 || name.rfind("_SafeFetch", 0) == 0) return "HotSpot expects a fault at its first instruction";
+  if (name.rfind("SafeFetch", 0) == 0 || name.rfind("_SafeFetch", 0) == 0)
+    return "HotSpot expects a fault at its first instruction";
   if (library.rfind("ld-linux", 0) == 0) return "part of the dynamic linker";
   return nullptr;
 }
@@ -70,79 +71,12 @@ bool is_wanted(const std::string& library, const std::string& name) {
   bool wanted = false;
   for (Pattern& pattern : g_patterns) {
     if (!matches_glob(pattern.library, library)) continue;
-    const bool spelled = pattern.symbol.find("::") != std::string::npos || pattern.symbol.find('(') != std::string::npos;
+    const bool spelled =
+        pattern.symbol.find("::") != std::string::npos || pattern.symbol.find('(') != std::string::npos;
     if (!matches_glob(pattern.symbol, name) && !(spelled && matches_glob(pattern.symbol, demangled(name)))) continue;
     pattern.matched = wanted = true;
   }
   return wanted;
-}
-
-// The hook's stub and the copy of its first instructions. "" or why not.
-std::string make_hook(const LoadedLibrary& library, const FunctionCode& code, uint32_t* id_out) {
-  Prologue prologue;
-  std::string why = plan_prologue(code, &prologue);
-  if (!why.empty()) return why;
-  if (auto known = g_hook_of.find(code.entry); known != g_hook_of.end()) {
-    const NativeHook& hook = g_native_hooks.row(known->second);
-    if (hook.moved == prologue.moved && memcmp(hook.original, prologue.original, hook.moved) == 0) {
-      *id_out = known->second;
-      return "";
-    }
-    return "another function was hooked at its address before";
-  }
-  constexpr size_t kStubBytes = 48;
-  StubPlace place = take_stub(library.low, library.high, kStubBytes + kMaxCopy);
-  if (place.at == 0) return "no free memory within 2 GB of it";
-  uint32_t id = g_native_hooks.claim();
-  if (id == 0) return "too many functions are hooked";
-  // See native_hooks.h. The two addresses come first.
-  uint64_t entry = native_entry_address(), trampoline = return_trampoline(id);
-  uint8_t stub[kStubBytes + kMaxCopy];
-  memset(stub, 0xcc, sizeof(stub));
-  memcpy(stub, &entry, 8);
-  memcpy(stub + 8, &trampoline, 8);
-  size_t at = 16;
-  auto put = [&](const void* bytes, size_t count) {
-    memcpy(stub + at, bytes, count);
-    at += count;
-  };
-  auto put_32 = [&](int64_t value) {
-    auto word = static_cast<int32_t>(value);
-    put(&word, 4);
-  };
-  put("\x68", 1);
-  put_32(id);
-  put("\xff\x15", 2);
-  put_32(-static_cast<int64_t>(at + 4));
-  put("\x48\x8d\x64\x24\x10", 5);
-  put("\xff\x25", 2);
-  put_32(8 - static_cast<int64_t>(at + 4));
-  const size_t untimed = at;
-  put("\x48\x8d\x64\x24\x08", 5);
-  const size_t body = at;
-  const size_t length = write_copy(&prologue, place.at + body, stub + body);
-  if (length == 0) return "what its first instructions refer to is out of reach of their copy";
-  memcpy(place.write, stub, body + length);
-  NativeHook& hook = g_native_hooks.row(id);
-  hook.entry = code.entry;
-  hook.patch = prologue.patch;
-  hook.stub = place.at + 16;
-  hook.untimed = place.at + untimed;
-  hook.body = place.at + body;
-  hook.moved = prologue.moved;
-  memcpy(hook.original, prologue.original, prologue.moved);
-  for (const Prologue::Item& item : prologue.items) {
-    if (item.from > 0 && item.from < kJumpBytes) hook.inner[item.from] = item.to;
-  }
-  const auto distance = static_cast<int64_t>(hook.stub - (hook.patch + kJumpBytes));
-  if (distance != static_cast<int32_t>(distance)) return "no free memory within 2 GB of it";
-  const auto word = static_cast<int32_t>(distance);
-  hook.jump[0] = 0xe9;
-  memcpy(hook.jump + 1, &word, 4);
-  publish_hook(id);
-  g_hook_of[code.entry] = id;
-  *id_out = id;
-  return "";
 }
 
 struct Wanted {
@@ -151,7 +85,17 @@ struct Wanted {
 
 // What of one library is wanted and can be hooked; the rest gets its row with the reason.
 void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* out) {
-  std::vector<FoundFunction> functions = functions_of(library);
+  const bool has_longjmp = library.name.rfind("libc.", 0) == 0;
+  bool asked = false;
+  for (const Pattern& pattern : g_patterns) asked |= matches_glob(pattern.library, library.name);
+  if (!asked && !has_longjmp) return;
+  // Read once: the C library stays.
+  static std::map<std::string, std::vector<FoundFunction>> kept;
+  std::vector<FoundFunction>& functions = kept[library.path + "@" + std::to_string(library.base)];
+  if (functions.empty()) {
+    functions = functions_of(library);
+    if (!asked) std::erase_if(functions, [](const FoundFunction& f) { return !is_longjmp(f.name); });
+  }
   std::map<uint64_t, const FoundFunction*> by_entry;
   for (const FoundFunction& function : functions) {
     if (!function.ifunc) by_entry.emplace(function.code.entry, &function);
@@ -161,7 +105,7 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
     if (function.name.find(".cold") != std::string::npos) continue;
     const bool jumps = is_longjmp(function.name);
     const bool wanted = is_wanted(library.name, function.name);
-    if (!wanted && !(jumps && library.name.rfind("libc.", 0) == 0)) continue;
+    if (!wanted && !(jumps && has_longjmp)) continue;
     FunctionCode code = function.code;
     std::string why;
     if (const char* reason = must_not_be_hooked(library.name, function.name)) why = reason;
@@ -170,16 +114,20 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
       void* chosen = handle != nullptr ? dlsym(handle, function.name.c_str()) : nullptr;
       auto address = reinterpret_cast<uint64_t>(chosen);
       auto known = by_entry.find(address);
-      if (address < library.low || address >= library.high) why = "an IFUNC whose choice is not known";
-      else if (known != by_entry.end()) code = known->second->code;
-      else why = "an IFUNC whose choice has no symbol";
+      if (address < library.low || address >= library.high)
+        why = "an IFUNC whose choice is not known";
+      else if (known != by_entry.end())
+        code = known->second->code;
+      else
+        why = "an IFUNC whose choice has no symbol";
     }
     if (!g_listed.insert(code.entry).second) continue;
     Wanted item;
-    if (why.empty()) why = make_hook(library, code, &item.hook);
+    if (why.empty()) why = make_hook(library.low, library.high, code, &item.hook);
     if (wanted) {
       if (jumps && why.empty()) {
-        add_call_function(FunctionKind::kNative, loaded, function.name.c_str(), library.name.c_str(), code.entry, "never returns");
+        add_call_function(FunctionKind::kNative, loaded, function.name.c_str(), library.name.c_str(), code.entry,
+                          "never returns");
       } else {
         item.function = add_call_function(FunctionKind::kNative, loaded, function.name.c_str(), library.name.c_str(),
                                           code.entry, why.empty() ? nullptr : why.c_str());
@@ -193,6 +141,7 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
     out->push_back(item);
   }
   if (handle != nullptr) dlclose(handle);
+  if (!has_longjmp || asked) functions.clear();
 }
 
 void scan() {
@@ -232,7 +181,8 @@ std::string start_native_calls(const std::vector<std::string>& patterns) {
   std::lock_guard lock(g_mutex);
   if (g_active) return "native calls are timed already";
   if (has_shadow_stack()) {
-    return "this process has a user shadow stack (CET), which forbids replaced return addresses: no native function is timed";
+    return "this process has a user shadow stack (CET), which forbids replaced return addresses: no native function is "
+           "timed";
   }
   if (!g_prepared) {
     std::string why = prepare_patching();
@@ -249,7 +199,7 @@ std::string start_native_calls(const std::vector<std::string>& patterns) {
   g_scanned.clear();
   g_listed.clear();
   g_first_scan = true;
-  if (g_native_call_cost.whole == 0) measure_native_cost();
+  measure_native_cost();
   g_active = true;
   scan();
   return "";

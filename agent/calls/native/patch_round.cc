@@ -20,7 +20,7 @@
 namespace classaccess {
 namespace {
 
-constexpr uint64_t kPatienceNs = 5000000000;
+constexpr uint64_t kPatienceNs = 5000000000, kAskAgainNs = 50000000;
 constexpr uint8_t kInt3 = 0xcc;
 
 class Text {
@@ -33,7 +33,8 @@ class Text {
   bool is_open() const { return fd_ >= 0; }
   bool holds(uint64_t at, const uint8_t* bytes, size_t count) const {
     uint8_t now[NativeHook::kMaxPrologue];
-    return pread(fd_, now, count, static_cast<off_t>(at)) == static_cast<ssize_t>(count) && memcmp(now, bytes, count) == 0;
+    return pread(fd_, now, count, static_cast<off_t>(at)) == static_cast<ssize_t>(count) &&
+           memcmp(now, bytes, count) == 0;
   }
   bool write(uint64_t at, const uint8_t* bytes, size_t count) const {
     return pwrite(fd_, bytes, count, static_cast<off_t>(at)) == static_cast<ssize_t>(count);
@@ -72,6 +73,7 @@ bool waits_outside(int32_t tid) {
 bool all_are_outside() {
   struct Thread {
     std::optional<uint32_t> slot;
+    uint64_t asked_ns = 0;
     bool done = false;
   };
   std::map<int32_t, Thread> threads;
@@ -85,10 +87,15 @@ bool all_are_outside() {
       Thread& thread = threads[tid];
       if (tid == own || thread.done) continue;
       Answer answer = thread.slot ? answer_of(*thread.slot) : Answer::kNotYet;
+      // The signal is lost if another SIGBUS was pending.
+      if (answer == Answer::kAsked && monotonic_ns() - thread.asked_ns > kAskAgainNs) answer = Answer::kNotYet;
       if (answer == Answer::kNotYet) {
         thread.done = waits_outside(tid);
         if (!thread.done && !thread.slot && slots < kAnswers) thread.slot = slots++;
-        if (!thread.done && thread.slot) thread.done = !ask_where(*thread.slot, tid);
+        if (!thread.done && thread.slot) {
+          thread.asked_ns = monotonic_ns();
+          thread.done = !ask_where(*thread.slot, tid);
+        }
       } else {
         thread.done = answer == Answer::kOutside;
       }
@@ -119,8 +126,10 @@ void put_hooks_in(const std::vector<NativeHook*>& hooks, std::vector<std::string
   bool inner = false;
   for (size_t i = 0; i < hooks.size(); ++i) {
     NativeHook& hook = *hooks[i];
-    if (!text.holds(hook.patch, hook.original, hook.moved)) (*why)[i] = "its code has changed meanwhile";
-    else if (!text.write(hook.patch, &kInt3, 1)) (*why)[i] = "its code cannot be written (/proc/self/mem)";
+    if (!text.holds(hook.patch, hook.original, hook.moved))
+      (*why)[i] = "its code has changed meanwhile";
+    else if (!text.write(hook.patch, &kInt3, 1))
+      (*why)[i] = "its code cannot be written (/proc/self/mem)";
     for (uint8_t offset : hook.inner) inner |= offset != 0;
   }
   CodePatch::serialise_cores();
@@ -130,7 +139,7 @@ void put_hooks_in(const std::vector<NativeHook*>& hooks, std::vector<std::string
     bool has_inner = false;
     for (uint8_t offset : hooks[i]->inner) has_inner |= offset != 0;
     if (has_inner && !free) {
-      (*why)[i] = "a thread may stand in its first bytes, and blocks SIGTRAP";
+      (*why)[i] = "a thread may stand in its first bytes, and blocks SIGBUS";
       text.write(hooks[i]->patch, hooks[i]->original, 1);
     } else if (!text.write(hooks[i]->patch + 1, hooks[i]->jump + 1, kJumpBytes - 1)) {
       (*why)[i] = "its code cannot be written (/proc/self/mem)";

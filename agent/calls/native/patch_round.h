@@ -6,7 +6,7 @@
 //
 // Taking back needs no look at threads: nobody stands inside a jump. Text is written through
 // /proc/self/mem, so it stays what it is. Threads that wait in a system call are looked at, not asked (EINTR).
-// Context: no signal handler; one thread at a time. Needs patch_trap as a handler of SIGTRAP.
+// Context: no signal handler; one thread at a time. Needs patch_trap and patch_asked as handlers.
 #pragma once
 
 #include <string>

@@ -43,13 +43,21 @@ bool read_step(uint64_t at, uint64_t limit, Step* out) {
     return true;
   }
   if (in.map != OpcodeMap::k1Byte) return true;
-  if (op >= 0x70 && op <= 0x7f) direct(Flow::kCondJump, 1);
-  else if (op >= 0xe0 && op <= 0xe3) { direct(Flow::kUnfit, 1); }  // loop, jrcxz: no form of 32 bits
-  else if (op == 0xeb) direct(Flow::kJump, 1);
-  else if (op == 0xe9) direct(Flow::kJump, 4);
-  else if (op == 0xe8) direct(Flow::kCall, 4);
-  else if (op == 0xc3 || op == 0xc2 || op == 0xcb || op == 0xca || op == 0xcf || op == 0xf4) out->flow = Flow::kEnds;
-  else if (op == 0xcc || op == 0xcd || op == 0xf1) out->flow = Flow::kUnfit;
+  if (op >= 0x70 && op <= 0x7f)
+    direct(Flow::kCondJump, 1);
+  else if (op >= 0xe0 && op <= 0xe3) {
+    direct(Flow::kUnfit, 1);
+  }  // loop, jrcxz: no form of 32 bits
+  else if (op == 0xeb)
+    direct(Flow::kJump, 1);
+  else if (op == 0xe9)
+    direct(Flow::kJump, 4);
+  else if (op == 0xe8)
+    direct(Flow::kCall, 4);
+  else if (op == 0xc3 || op == 0xc2 || op == 0xcb || op == 0xca || op == 0xcf || op == 0xf4)
+    out->flow = Flow::kEnds;
+  else if (op == 0xcc || op == 0xcd || op == 0xf1)
+    out->flow = Flow::kUnfit;
   else if (op == 0xff && in.has_modrm) {
     int form = in.modrm >> 3 & 7;
     if (form == 4 || form == 5) out->flow = Flow::kEnds;
@@ -65,8 +73,9 @@ bool is_padding(const Instruction& in) {
   return in.map == OpcodeMap::k0F && in.opcode == 0x1f;
 }
 
-// Whether code branches to [low, high), but for calls of `low`; "" or why it cannot be said. A branch to the entry itself
-// (a loop, or a function that goes on with itself) may come with the red zone in use, which the stub would overwrite.
+// Whether code branches to [low, high), but for calls of `low`; "" or why it cannot be said. A branch to the entry
+// itself (a loop, or a function that goes on with itself) may come with the red zone in use, which the stub would
+// overwrite.
 std::string look_for_branches(uint64_t begin, uint64_t end, uint64_t low, uint64_t high, const char* part) {
   for (uint64_t at = begin; at < end;) {
     Step step;

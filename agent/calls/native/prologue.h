@@ -20,11 +20,11 @@ struct FunctionCode {
 struct Prologue {
   uint64_t patch = 0;  // where the jump goes: behind ENDBR64
   uint8_t original[32] = {};
-  uint8_t moved = 0;            // bytes that run elsewhere, from `patch`
-  uint32_t inner_starts = 0;    // bit i: an instruction begins at patch + i, 0 < i < kJumpBytes
+  uint8_t moved = 0;          // bytes that run elsewhere, from `patch`
+  uint32_t inner_starts = 0;  // bit i: an instruction begins at patch + i, 0 < i < kJumpBytes
   struct Item {
     uint8_t from = 0, length = 0;
-    uint8_t to = 0;             // offset in the copy: set by write_copy
+    uint8_t to = 0;  // offset in the copy: set by write_copy
   };
   std::vector<Item> items;
 };

@@ -38,8 +38,10 @@ std::vector<uint64_t> gaps_near(uint64_t low, uint64_t high) {
     to = to / kChunk * kChunk;
     if (from + kChunk > to) return;
     // Not beside what lies there: stacks and the heap grow.
-    if (to <= low) places.push_back(to - kChunk);
-    else places.push_back(std::min(from + (to - from) / 4 / kChunk * kChunk, from + 64 * kChunk));
+    if (to <= low)
+      places.push_back(to - kChunk);
+    else
+      places.push_back(std::min(from + (to - from) / 4 / kChunk * kChunk, from + 64 * kChunk));
     if (to > low && from + kChunk <= to) places.push_back(from);
   };
   for (std::string line; std::getline(maps, line);) {

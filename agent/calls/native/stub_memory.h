@@ -9,7 +9,7 @@
 namespace classaccess {
 
 struct StubPlace {
-  uint64_t at = 0;           // where it runs; 0: there is none
+  uint64_t at = 0;  // where it runs; 0: there is none
   uint8_t* write = nullptr;
 };
 
