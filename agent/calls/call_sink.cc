@@ -9,6 +9,7 @@
 #include "agent/base/reserve.h"
 #include "agent/base/wake.h"
 #include "agent/calls/call_core.h"
+#include "agent/fault/own_thread.h"
 
 namespace classaccess {
 
@@ -60,10 +61,16 @@ T* map_array(size_t count) {
   return at > 0 ? reinterpret_cast<T*>(at) : nullptr;
 }
 
+// The current thread's number in the recording, if it has one by now; else the writer finds it.
+void name_after_state(CallThread* thread) {
+  uint32_t none = 0;
+  if (t_state != nullptr) thread->thread_id.compare_exchange_strong(none, t_state->thread_id, std::memory_order_release);
+}
+
 void thread_ends(void* thread) {
+  end_call_thread(static_cast<CallThread*>(thread));
   t_own_call_thread = nullptr;
   t_call_thread = nullptr;
-  end_call_thread(static_cast<CallThread*>(thread));
 }
 
 }  // namespace
@@ -143,13 +150,15 @@ CallStat* make_call_stat(CallThread* thread, uint32_t function) {
 void push_call_row(CallThread* thread, const CallRecord& record) {
   constexpr int kTries = 2000;  // of 100 us
   for (int i = 0; !thread->ring->push(record); ++i) {
-    if (i == kTries || !g_call_rows.load(std::memory_order_relaxed)) {
+    if (i == kTries || thread->row_lost || !g_call_rows.load(std::memory_order_relaxed)) {
+      thread->row_lost = true;
       g_call_counters.rows_dropped.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     wake_writer();
     raw_sleep(100000);
   }
+  thread->row_lost = false;
 }
 
 CallThread* claim_call_thread(int32_t tid, uint32_t virtual_id) {
@@ -177,7 +186,8 @@ CallThread* claim_call_thread(int32_t tid, uint32_t virtual_id) {
     thread.thread_id.store(0, std::memory_order_relaxed);
     thread.tid = tid;
     thread.virtual_id = virtual_id;
-    thread.context = thread.depth = thread.known_context = 0;
+    thread.context = thread.depth = 0;
+    thread.row_lost = false;
     thread.calls = thread.busy = 0;
     last.store(i < 64 ? 0 : i, std::memory_order_relaxed);
     uint32_t end = g_call_threads_end.load(std::memory_order_relaxed);
@@ -200,6 +210,7 @@ CallThread* call_thread() {
     if (t_own_call_thread != nullptr && g_end_key < 32) pthread_setspecific(g_end_key, t_own_call_thread);
     t_claiming = false;
     if (t_own_call_thread == nullptr) return nullptr;
+    name_after_state(t_own_call_thread);
   }
   return t_call_thread = t_own_call_thread;
 }
@@ -207,6 +218,7 @@ CallThread* call_thread() {
 void set_call_thread(CallThread* thread) { t_call_thread = thread != nullptr ? thread : t_own_call_thread; }
 
 void end_call_thread(CallThread* thread) {
+  if (thread == t_own_call_thread) name_after_state(thread);
   uint64_t now = call_ticks();
   {
     CallBusy busy(thread, reinterpret_cast<uint64_t>(&now));

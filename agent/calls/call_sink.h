@@ -93,6 +93,7 @@ class CallRing {
     head_.store(head + 1, std::memory_order_release);
     return true;
   }
+  uint64_t pending() const { return head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_acquire); }
   // Writer: sink(record) for each.
   template <typename Sink>
   uint64_t drain(Sink&& sink) {
@@ -133,7 +134,7 @@ struct CallThread {
   uint64_t calls = 0;                         // CallFrame::number of the last one
   std::atomic<uint64_t> entered{0}, left{0};  // timed calls: equal when none is under way
   uint64_t busy = 0;                          // stack address of an enter or leave under way; 0: none
-  uint32_t known_context = 0;                 // the context that its record stream was told last
+  bool row_lost = false;                      // the ring was full for too long: not waited for again until it has room
   CallFrame* frames = nullptr;
   std::atomic<CallStat*>* stats = nullptr;  // by function id / kStatsInBlock; null: none yet
   CallRing* ring = nullptr;

@@ -146,6 +146,16 @@ inline bool in_code_cache(uint64_t address) {
 
 }  // namespace
 
+bool CodeCacheRule::may_replace(const EntryFrame& frame) const {
+  constexpr uint64_t kFarthest = 1 << 20;  // the frame that calls, and what it has pushed
+  int32_t state = 0;
+  uint64_t sp = 0, pc = 0;
+  const auto slot = reinterpret_cast<uint64_t>(&frame.return_address);
+  return is_readable(frame.r15 + anchor_sp) && safe_load(frame.r15 + thread_state, &state) && state == in_native &&
+         safe_load(frame.r15 + anchor_sp, &sp) && safe_load(frame.r15 + anchor_pc, &pc) && pc != 0 && sp > slot &&
+         sp - slot < kFarthest;
+}
+
 extern "C" {
 
 // 0: done. 1: classaccess_native_entered_slowly, with all registers.
@@ -187,10 +197,9 @@ __attribute__((visibility("hidden"), used)) void classaccess_native_entered_slow
   end_stale(thread, slot, call_ticks());
   std::atomic<uint64_t>* why = nullptr;
   const uint64_t return_address = frame->return_address;
-  auto may_replace = g_code_cache_rule.may_replace.load(std::memory_order_acquire);
   if (is_return_trampoline(return_address - 4)) {
     why = &g_call_counters.other_caller;  // a tail jump out of another timed function
-  } else if (in_code_cache(return_address) && (may_replace == nullptr || !may_replace(return_address))) {
+  } else if (in_code_cache(return_address) && !g_code_cache_rule.may_replace(*frame)) {
     why = &g_call_counters.code_cache;
   } else if (check_call(hook, *frame, return_address, true) != CallCheck::kYes) {
     why = &g_call_counters.other_caller;

@@ -40,6 +40,7 @@ struct NativeHook {
   // Of an instruction that began at patch + i, i from 1 to 4: its offset in `body`; 0: none did.
   uint8_t inner[5] = {};
   std::atomic<bool> in_force{false};
+  std::atomic<bool> reserved{false};  // its bytes are ours or about to be: no probe is laid there
 };
 constexpr uint32_t kMaxNativeHooks = 1u << 16;
 extern AppendTable<NativeHook> g_native_hooks;
@@ -49,11 +50,21 @@ NativeHook* find_hook(uint64_t patch);
 // The row is complete. One normal thread at a time.
 void publish_hook(uint32_t id);
 
-// Which return addresses HotSpot reads off the stack: inside the code cache, but for blobs that
-// `may_replace` knows. All zero: no code cache.
+// Whether some hook's bytes lie in [low, high). Any context.
+bool has_hook_within(uint64_t low, uint64_t high);
+
+struct EntryFrame;
+
+// Return addresses in the code cache. HotSpot reads them off the stack (deoptimisation, stack walks where the frame
+// anchor has no pc), but for calls out of native code: a native wrapper, the interpreter's native entry and a
+// foreign function's stub leave the thread in native state with an anchor that has its own pc.
+// Source: cpu/x86/sharedRuntime_x86_64.cpp (generate_native_wrapper), templateInterpreterGenerator_x86.cpp
+// (generate_native_entry), share/runtime/javaFrameAnchor.hpp.
 struct CodeCacheRule {
-  std::atomic<uint64_t> low{0}, high{0};
-  std::atomic<bool (*)(uint64_t return_address)> may_replace{nullptr};
+  std::atomic<uint64_t> low{0}, high{0};  // empty: there is no code cache
+  uint32_t thread_state = 0, anchor_sp = 0, anchor_pc = 0;  // offsets in JavaThread, which is in r15
+  int32_t in_native = 0;                                    // JavaThreadState
+  bool may_replace(const EntryFrame& frame) const;
 };
 extern CodeCacheRule g_code_cache_rule;
 

@@ -45,6 +45,14 @@ void publish_hook(uint32_t id) {
   g_by_patch[at].store(id, std::memory_order_release);
 }
 
+bool has_hook_within(uint64_t low, uint64_t high) {
+  for (uint64_t patch = low - kJumpBytes + 1; patch < high; ++patch) {
+    const NativeHook* hook = find_hook(patch);
+    if (hook != nullptr && hook->reserved.load(std::memory_order_acquire)) return true;
+  }
+  return false;
+}
+
 bool is_inside_entry(uint64_t pc) { return place_in_copy(pc) != 0; }
 
 bool ask_where(uint32_t slot, int32_t tid) {

@@ -12,6 +12,7 @@
 #include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
 #include "agent/base/thread_offset.h"
+#include "agent/calls/patch_trap.h"
 #include "agent/fault/context.h"
 #include "agent/fault/gs_base.h"
 #include "agent/fault/own_fault.h"
@@ -157,7 +158,7 @@ bool handle(int signal, siginfo_t* info, ucontext_t* uc) {
     uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(resume);
     return true;
   }
-  if (info->si_code <= 0) return false;  // sent, not a fault
+  if (info->si_code <= 0) return signal == SIGBUS && patch_asked(info, uc);  // sent, not a fault
   if (CachedInstruction* row = g_fault_access->instructions->row_of_copy(pc)) {
     // A copy cannot do it: the original, single-stepped, faults where others expect it. Its
     // record is made already.
@@ -297,6 +298,7 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
              g_probes.trapped_for_us(static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) - 1)) {
     // The int3 of a patch under way: until it is done the thread comes here again.
     uc->uc_mcontext.gregs[REG_RIP] -= 1;
+  } else if (patch_trap(info, uc)) {  // of an entry that is being hooked
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {

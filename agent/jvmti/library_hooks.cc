@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/calls/native_calls.h"
 #include "agent/protect/got_patch.h"
 
 namespace classaccess {
@@ -118,6 +119,7 @@ void* classaccess_dlvsym(void* handle, const char* name, const char* version);
 __attribute__((visibility("hidden"), used)) void* classaccess_found(void* handle, const char* name,
                                                                     const char* version) {
   patch_new_libraries();
+  hook_new_libraries();
   if (name == nullptr || handle == RTLD_NEXT || !g_installed.load(std::memory_order_acquire)) return nullptr;
   for (int i = 0; i < g_count; ++i) {
     if (strcmp(g_hooks[i].name, name) != 0) continue;

@@ -11,6 +11,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/calls/native_calls.h"
 #include "agent/fault/java_thread.h"
 #include "agent/fault/probed_access.h"
 #include "agent/heap/object_header.h"
@@ -70,6 +71,7 @@ void at_tick() {
 #endif
   watch_signals();
   patch_at_tick();
+  hook_new_libraries();
   if (g_probed.enabled()) scan_libraries();
 }
 
@@ -337,6 +339,9 @@ void Recording::report_unmatched_patterns() const {
     const ClassPattern& pattern = patterns_.at(i);
     if (pattern.negative || pattern.matched.load(std::memory_order_relaxed) != 0) continue;
     raw_log(LogLevel::kWarn, "no loaded class matched the pattern `%s`", pattern.text.c_str());
+  }
+  for (const std::string& pattern : unmatched_native_patterns()) {
+    raw_log(LogLevel::kWarn, "calls: no function of a loaded library matched `%s`", pattern.c_str());
   }
   for (const std::string& pattern : java_calls_.unmatched()) {
     raw_log(LogLevel::kWarn, "calls: no method of a loaded class matched `%s`", pattern.c_str());

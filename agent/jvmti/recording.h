@@ -89,6 +89,7 @@ class Recording {
   bool times_calls() const { return !options_.java_calls.empty() || !options_.native_calls.empty(); }
   std::string prepare_calls();
   std::string start_calls(JNIEnv* jni);
+  void set_code_cache_rule();
   void stop_calls(JNIEnv* jni);  // null: the process ends
   std::string begin_steps(JNIEnv* jni, jthread current);
   std::string check_flags() const;

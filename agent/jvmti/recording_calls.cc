@@ -2,6 +2,8 @@
 #include "agent/base/raw_log.h"
 #include "agent/calls/call_sink.h"
 #include "agent/calls/java/virtual_calls.h"
+#include "agent/calls/native_calls.h"
+#include "agent/calls/native_hooks.h"
 #include "agent/jvmti/recording.h"
 #include "agent/jvmti/virtual_mounts.h"
 
@@ -31,8 +33,28 @@ std::string Recording::start_calls(JNIEnv* jni) {
   g_call_contexts_wanted.store(options_.mode == Mode::kAccess, std::memory_order_relaxed);
   g_calls_on.store(true, std::memory_order_release);
   if (problem.empty() && java_calls_.wanted()) problem = java_calls_.start(jvmti_, jni);
-  if (problem.empty() && !options_.native_calls.empty()) problem = "native functions are not available in this build";
+  if (problem.empty() && !options_.native_calls.empty()) {
+    set_code_cache_rule();
+    problem = start_native_calls(options_.native_calls);
+  }
   return problem.empty() ? "" : "option 'calls': " + problem;
+}
+
+void Recording::set_code_cache_rule() {
+  CodeCacheRule& rule = g_code_cache_rule;
+  const auto state = vm_.offset("JavaThread", "_thread_state"), anchor = vm_.offset("JavaThread", "_anchor");
+  const auto sp = vm_.offset("JavaFrameAnchor", "_last_Java_sp"), pc = vm_.offset("JavaFrameAnchor", "_last_Java_pc");
+  const auto in_native = vm_.constant("_thread_in_native");
+  if (state && anchor && sp && pc && in_native) {
+    rule.thread_state = static_cast<uint32_t>(*state);
+    rule.anchor_sp = static_cast<uint32_t>(*anchor + *sp);
+    rule.anchor_pc = static_cast<uint32_t>(*anchor + *pc);
+    rule.in_native = static_cast<int32_t>(*in_native);
+  } else {
+    rule.in_native = -1;  // no state: none is replaced
+  }
+  rule.low.store(layout_.code_low, std::memory_order_relaxed);
+  rule.high.store(layout_.code_high, std::memory_order_relaxed);
 }
 
 // Calls that begin from here on are not seen. At the process's end the hooks stay.
@@ -40,6 +62,7 @@ void Recording::stop_calls(JNIEnv* jni) {
   if (!times_calls()) return;
   if (jni != nullptr) {
     java_calls_.stop(jvmti_, jni);
+    stop_native_calls();
   }
   g_calls_on.store(false, std::memory_order_release);
 }

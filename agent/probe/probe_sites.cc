@@ -284,6 +284,8 @@ LayResult ProbeSites::lay_site(Site* site) {
   if (safe_copy_prefix(now, pc, in.length) != in.length || memcmp(now, in.bytes, in.length) != 0) {
     return LayResult::kBytesChanged;
   }
+  auto is_reserved = reserved.load(std::memory_order_acquire);
+  if (is_reserved != nullptr && is_reserved(pc, pc + kMaxJump)) return LayResult::kBytesChanged;
   LayResult result = LayResult::kLaid;
   uint32_t id = find_probe(site, &result);
   if (id == 0) return result;

@@ -145,6 +145,12 @@ class ProbeSites {
   // True if our jump is there now.
   bool patched(uint64_t pc) const;
 
+  // Whether somebody else has [low, high) patched, or is about to (calls/: entries of timed functions): no jump is
+  // laid into it. Set once; null: nobody.
+  std::atomic<bool (*)(uint64_t low, uint64_t high)> reserved{nullptr};
+  // What lies under the jumps that have bytes in [at, at + count): put in their place in the copy `bytes`.
+  void put_originals_back(uint64_t at, uint8_t* bytes, uint64_t count) const;
+
   // By close(): those that could not be restored (yet).
   std::atomic<uint32_t> left_behind{0};
 

@@ -65,6 +65,17 @@ LayResult ProbeSites::take_back(uint64_t pc) {
   return done ? LayResult::kLaid : LayResult::kBytesChanged;
 }
 
+void ProbeSites::put_originals_back(uint64_t at, uint8_t* bytes, uint64_t count) const {
+  if (!enabled()) return;
+  for (uint64_t pc = at - kMaxJump; pc < at + count; ++pc) {
+    const Site* site = find(pc);
+    if (site == nullptr || !in_force(*site)) continue;
+    for (uint64_t i = 0; i < site->patch_length; ++i) {
+      if (pc + i - at < count) bytes[pc + i - at] = site->original[i];
+    }
+  }
+}
+
 // Under the lock.
 uint32_t ProbeSites::restore_all() {
   uint32_t left = 0;

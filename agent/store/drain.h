@@ -81,6 +81,7 @@ class Drain {
   uint32_t thread_of(const Stream& stream, const AccessRecord& record);
   void enter_context(Stream* stream, const AccessRecord& record);
   uint64_t take_calls();
+  void identify_call_threads();
   void name_call_thread(const CallThread& thread);
   void update_virtual(uint32_t id);
   void emit(uint32_t thread_id, const AccessRecord& record);
@@ -108,6 +109,7 @@ class Drain {
   CallRows calls_;
   uint32_t context_ = 0;                                     // of the record under way
   std::unordered_set<uint32_t> call_threads_named_;
+  std::unordered_map<const CallThread*, uint64_t> call_threads_seen_;  // without a number, since when (ns)
 
   std::unordered_map<const ThreadState*, std::unique_ptr<Stream>> streams_;
   // What the `thread` row of a virtual thread said last, by VirtualThreads' id.

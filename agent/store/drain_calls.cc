@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "agent/base/clock.h"
 #include "agent/store/drain.h"
 
 namespace classaccess {
@@ -27,8 +28,30 @@ void Drain::enter_context(Stream* stream, const AccessRecord& record) {
   context_ = stream->context;
 }
 
+// Native calls may come before a thread has its state; threads of the VM never get one.
+void Drain::identify_call_threads() {
+  constexpr uint64_t kPatienceNs = 1000000000;
+  for_each_call_thread([&](CallThread& thread) {
+    if (thread.thread_id.load(std::memory_order_acquire) != 0 || thread.virtual_id != 0) return;
+    uint32_t id = 0;
+    sources_.threads->for_each([&](ThreadState& state) {
+      if (state.tid == thread.tid && state.phase.load(std::memory_order_acquire) == ThreadPhase::kLive) id = state.thread_id;
+    });
+    const uint64_t now = monotonic_ns();
+    const uint64_t since = call_threads_seen_.try_emplace(&thread, now).first->second;
+    const bool ended = thread.phase.load(std::memory_order_acquire) == 2;
+    const bool full = thread.ring->pending() > CallRing::kCapacity / 2;
+    if (id == 0 && (ended || full || now - since > kPatienceNs)) id = sources_.threads->next_thread_id();
+    if (id == 0) return;
+    call_threads_seen_.erase(&thread);
+    uint32_t none = 0;
+    thread.thread_id.compare_exchange_strong(none, id, std::memory_order_release);
+  });
+}
+
 uint64_t Drain::take_calls() {
   if (!sources_.calls) return 0;
+  identify_call_threads();
   const uint64_t taken = calls_.take([this](const CallThread& thread) { name_call_thread(thread); });
   counters_.calls = true;
   counters_.call_rows = calls_.rows();

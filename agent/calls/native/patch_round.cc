@@ -16,6 +16,7 @@
 #include "agent/calls/patch_trap.h"
 #include "agent/fault/signal_frames.h"
 #include "agent/probe/code_patch.h"
+#include "agent/probe/probe_sites.h"
 
 namespace classaccess {
 namespace {
@@ -107,6 +108,22 @@ bool all_are_outside() {
   }
 }
 
+// Jumps of probes over the entries are taken back, and none is laid there from now on.
+void keep_probes_away(const std::vector<NativeHook*>& hooks) {
+  for (NativeHook* hook : hooks) hook->reserved.store(true, std::memory_order_seq_cst);
+  if (!g_probes.enabled()) return;
+  g_probes.reserved.store(has_hook_within, std::memory_order_seq_cst);
+  // Who was laying one has done so.
+  g_probes.hold();
+  g_probes.release();
+  constexpr uint64_t kLongestJump = 8;
+  for (const NativeHook* hook : hooks) {
+    for (uint64_t pc = hook->patch - kLongestJump; pc < hook->patch + hook->moved; ++pc) {
+      while (g_probes.patched(pc) && g_probes.take_back(pc) == LayResult::kBusy) raw_sleep(10000);
+    }
+  }
+}
+
 }  // namespace
 
 std::string prepare_patching() {
@@ -123,6 +140,7 @@ void put_hooks_in(const std::vector<NativeHook*>& hooks, std::vector<std::string
     why->assign(hooks.size(), "its code cannot be written (/proc/self/mem)");
     return;
   }
+  keep_probes_away(hooks);
   bool inner = false;
   for (size_t i = 0; i < hooks.size(); ++i) {
     NativeHook& hook = *hooks[i];
@@ -171,6 +189,7 @@ size_t take_hooks_out(const std::vector<NativeHook*>& hooks) {
   for (NativeHook* hook : here) {
     text.write(hook->patch, hook->original, 1);
     hook->in_force.store(false, std::memory_order_release);
+    hook->reserved.store(false, std::memory_order_release);
   }
   CodePatch::serialise_cores();
   return left;

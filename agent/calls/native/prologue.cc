@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/calls/native_hooks.h"
+#include "agent/probe/probe_sites.h"
 #include "agent/x86/decode.h"
 
 namespace classaccess {
@@ -18,7 +19,23 @@ struct Step {
   uint64_t target = 0;  // kCondJump, kJump, kCall: direct ones
 };
 
-const uint8_t* code_at(uint64_t address) { return reinterpret_cast<const uint8_t*>(address); }
+// The program's code as it is without probes.
+class CodeCopy {
+ public:
+  CodeCopy(uint64_t begin, uint64_t end) : begin_(begin), bytes_(end > begin ? end - begin : 0) {
+    if (bytes_.empty()) return;
+    memcpy(bytes_.data(), reinterpret_cast<const void*>(begin), bytes_.size());
+    g_probes.put_originals_back(begin, bytes_.data(), bytes_.size());
+  }
+  const uint8_t* at(uint64_t address) const { return bytes_.data() + (address - begin_); }
+  uint64_t left(uint64_t address) const {
+    return address - begin_ < bytes_.size() ? bytes_.size() - (address - begin_) : 0;
+  }
+
+ private:
+  uint64_t begin_;
+  std::vector<uint8_t> bytes_;
+};
 
 int64_t relative(const Instruction& in, int bytes) {
   if (bytes == 1) return static_cast<int8_t>(in.bytes[in.length - 1]);
@@ -27,8 +44,8 @@ int64_t relative(const Instruction& in, int bytes) {
   return value;
 }
 
-bool read_step(uint64_t at, uint64_t limit, Step* out) {
-  if (at >= limit || !decode(code_at(at), limit - at, &out->in)) return false;
+bool read_step(const CodeCopy& code, uint64_t at, Step* out) {
+  if (code.left(at) == 0 || !decode(code.at(at), code.left(at), &out->in)) return false;
   const Instruction& in = out->in;
   auto direct = [&](Flow flow, int bytes) {
     out->flow = flow;
@@ -77,9 +94,10 @@ bool is_padding(const Instruction& in) {
 // itself (a loop, or a function that goes on with itself) may come with the red zone in use, which the stub would
 // overwrite.
 std::string look_for_branches(uint64_t begin, uint64_t end, uint64_t low, uint64_t high, const char* part) {
+  const CodeCopy code(begin, end);
   for (uint64_t at = begin; at < end;) {
     Step step;
-    if (!read_step(at, end, &step)) return std::string(part) + "its code cannot be decoded to its end";
+    if (!read_step(code, at, &step)) return std::string(part) + "its code cannot be decoded to its end";
     const bool is_call = step.flow == Flow::kCall && step.target == low;
     if (step.has_target && !is_call && step.target >= low && step.target < high) {
       return std::string(part) + "branches back into its first bytes";
@@ -109,13 +127,15 @@ bool fits(int64_t value) { return value == static_cast<int32_t>(value); }
 
 std::string plan_prologue(const FunctionCode& function, Prologue* out) {
   uint64_t at = function.entry;
-  if (function.limit >= at + 4 && memcmp(code_at(at), "\xf3\x0f\x1e\xfa", 4) == 0) at += 4;
+  constexpr uint64_t kMost = 64;
+  const CodeCopy code(at, function.limit - at < kMost ? function.limit : at + kMost);
+  if (code.left(at) >= 4 && memcmp(code.at(at), "\xf3\x0f\x1e\xfa", 4) == 0) at += 4;
   *out = Prologue();
   out->patch = at;
   bool ended = false;
   while (at < out->patch + kJumpBytes) {
     Step step;
-    if (!read_step(at, function.limit, &step)) {
+    if (!read_step(code, at, &step)) {
       return at >= function.limit ? "shorter than a jump, and another function follows at once"
                                   : "its first bytes cannot be decoded";
     }
@@ -143,7 +163,7 @@ std::string plan_prologue(const FunctionCode& function, Prologue* out) {
   if (moved > sizeof(out->original)) return "an instruction at its start cannot be moved";
   if (at > function.limit) return "shorter than a jump, and another function follows at once";
   out->moved = static_cast<uint8_t>(moved);
-  memcpy(out->original, code_at(out->patch), moved);
+  memcpy(out->original, code.at(out->patch), moved);
   // A branch to an instruction that has moved would meet the jump's bytes.
   uint64_t high = out->patch + kJumpBytes;
   uint64_t end = function.size != 0 ? function.entry + function.size : function.limit;
