@@ -11,22 +11,18 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-// Pages that were readable when they were looked at: those of code that calls, and its tables.
+// Pages of code that calls, as they were found: the fast half reads them without another look. Page 0 is none.
 constexpr uint32_t kPages = 4096;
-std::atomic<uint64_t> g_readable[kPages];
+std::atomic<uint64_t> g_code_pages[kPages];
 
-bool is_known_readable(uint64_t address) {
+bool is_known_code(uint64_t address) {
   uint64_t page = address / kPage;
-  return g_readable[page % kPages].load(std::memory_order_relaxed) == page;
+  return page != 0 && g_code_pages[page % kPages].load(std::memory_order_relaxed) == page;
 }
 
-bool can_read(uint64_t low, uint64_t bytes) {
-  for (uint64_t page = low / kPage; page <= (low + bytes - 1) / kPage; ++page) {
-    if (is_known_readable(page * kPage)) continue;
-    if (low >> 47 != 0 || !is_readable(page * kPage)) return false;
-    g_readable[page % kPages].store(page, std::memory_order_relaxed);
-  }
-  return true;
+void remember_code(uint64_t address) {
+  uint64_t page = address / kPage;
+  g_code_pages[page % kPages].store(page, std::memory_order_relaxed);
 }
 
 // PLT stubs, by where they are: the GOT slot through which they jump. Both words are one row,
@@ -55,26 +51,27 @@ int32_t load_32(uint64_t address) {
 
 // The slot of a PLT stub: [endbr64] [bnd] jmp [rip + d]. 0: there is none at `target`.
 uint64_t slot_of_stub(uint64_t target) {
-  constexpr uint64_t kMostBytes = 11;
-  if (!can_read(target, kMostBytes)) return 0;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(target);
+  uint8_t bytes[11];
+  if (target >> 47 != 0 || !safe_copy(bytes, target, sizeof(bytes))) return 0;
   uint64_t at = 0;
   if (memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) == 0) at = 4;
   if (bytes[at] == 0xf2) ++at;
   if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return 0;
-  uint64_t slot = target + at + 6 + static_cast<uint64_t>(static_cast<int64_t>(load_32(target + at + 2)));
-  if (!can_read(slot, 8)) return 0;
-  PltRow& row = plt_row(target);
-  row.stub.store(0, std::memory_order_relaxed);
-  row.both.store(slot ^ target, std::memory_order_relaxed);
-  row.stub.store(target, std::memory_order_relaxed);
-  return slot;
+  int32_t distance;
+  memcpy(&distance, bytes + at + 2, 4);
+  return target + at + 6 + static_cast<uint64_t>(static_cast<int64_t>(distance));
 }
 
 bool leads_to(uint64_t target, uint64_t entry) {
   if (target == entry) return true;
-  uint64_t slot = slot_of_stub(target);
-  return slot != 0 && load_64(slot) == entry;
+  const uint64_t slot = slot_of_stub(target);
+  uint64_t value = 0;
+  if (slot == 0 || slot >> 47 != 0 || !safe_load(slot, &value) || value != entry) return false;
+  PltRow& row = plt_row(target);
+  row.stub.store(0, std::memory_order_relaxed);
+  row.both.store(slot ^ target, std::memory_order_relaxed);
+  row.stub.store(target, std::memory_order_relaxed);
+  return true;
 }
 
 void read_registers(const EntryFrame& frame, CpuState* cpu) {
@@ -105,7 +102,8 @@ bool is_call_of(const uint8_t* bytes, uint64_t length, uint64_t at, uint64_t ent
   there.rip = at;
   if (in.segment == 0x64) asm("mov %%fs:0, %0" : "=r"(there.fs_base));
   uint64_t address = effective_address(in, there);
-  return can_read(address, 8) && leads_to(load_64(address), entry);
+  uint64_t target = 0;
+  return address >> 47 == 0 && safe_load(address, &target) && leads_to(target, entry);
 }
 
 // Bytes of the program before the return address, those that we have replaced put back.
@@ -127,16 +125,19 @@ bool check_slowly(const NativeHook& hook, const EntryFrame& frame, uint64_t afte
   uint8_t bytes[kLongest];
   uint64_t have = kLongest;
   // The code may begin within these bytes, on a page that nothing lies before.
-  if (!can_read(after - kLongest, kLongest)) {
+  if (after >> 47 != 0 || after < kPage) return false;
+  if (!safe_copy(bytes, after - kLongest, kLongest)) {
     have = after % kPage;
-    if (have < kShortest || have > kLongest || !can_read(after - have, have)) return false;
+    if (have < kShortest || have > kLongest || !safe_copy(bytes + kLongest - have, after - have, have)) return false;
   }
-  memcpy(bytes + kLongest - have, reinterpret_cast<const void*>(after - have), have);
   CpuState cpu;
   read_registers(frame, &cpu);
   for (int round = 0; round < 2; ++round) {
     for (uint64_t length = kShortest; length <= have; ++length) {
-      if (is_call_of(bytes + kLongest - length, length, after - length, hook.entry, cpu)) return true;
+      if (is_call_of(bytes + kLongest - length, length, after - length, hook.entry, cpu)) {
+        remember_code(after);
+        return true;
+      }
     }
     if (round == 0) {
       uint8_t before[kLongest];
@@ -152,7 +153,7 @@ bool check_slowly(const NativeHook& hook, const EntryFrame& frame, uint64_t afte
 
 CallCheck check_call(const NativeHook& hook, const EntryFrame& frame, uint64_t after, bool all) {
   if (all) return check_slowly(hook, frame, after) ? CallCheck::kYes : CallCheck::kNo;
-  if (!is_known_readable(after) || after % kPage < 8) return CallCheck::kAskSlowly;
+  if (!is_known_code(after) || after % kPage < 8) return CallCheck::kAskSlowly;
   const auto* bytes = reinterpret_cast<const uint8_t*>(after);
   uint64_t target = after + static_cast<uint64_t>(static_cast<int64_t>(load_32(after - 4)));
   if (bytes[-5] == 0xe8) {
@@ -160,7 +161,7 @@ CallCheck check_call(const NativeHook& hook, const EntryFrame& frame, uint64_t a
     uint64_t slot = known_slot(target);
     if (slot != 0 && load_64(slot) == hook.entry) return CallCheck::kYes;
   }
-  if (bytes[-6] == 0xff && bytes[-5] == 0x15 && is_known_readable(target) && target % kPage <= kPage - 8 &&
+  if (bytes[-6] == 0xff && bytes[-5] == 0x15 && is_known_code(target) && target % kPage <= kPage - 8 &&
       load_64(target) == hook.entry) {
     return CallCheck::kYes;
   }
@@ -181,7 +182,7 @@ CallCheck check_call(const NativeHook& hook, const EntryFrame& frame, uint64_t a
 }
 
 void forget_call_sites() {
-  for (std::atomic<uint64_t>& page : g_readable) page.store(0, std::memory_order_relaxed);
+  for (std::atomic<uint64_t>& page : g_code_pages) page.store(0, std::memory_order_relaxed);
   for (PltRow& row : g_plt) row.stub.store(0, std::memory_order_relaxed);
 }
 

@@ -148,8 +148,13 @@ CallStat* make_call_stat(CallThread* thread, uint32_t function) {
 }
 
 void push_call_row(CallThread* thread, const CallRecord& record) {
-  constexpr int kTries = 2000;  // of 100 us
+  constexpr int kTries = 2000;  // of 100 us, in which the writer has taken nothing
+  uint64_t waiting = thread->ring->pending();
   for (int i = 0; !thread->ring->push(record); ++i) {
+    if (uint64_t now = thread->ring->pending(); now != waiting) {
+      waiting = now;
+      i = 0;
+    }
     if (i == kTries || thread->row_lost || !g_call_rows.load(std::memory_order_relaxed)) {
       thread->row_lost = true;
       g_call_counters.rows_dropped.fetch_add(1, std::memory_order_relaxed);

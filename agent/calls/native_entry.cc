@@ -194,11 +194,13 @@ __attribute__((visibility("hidden"), used)) void classaccess_native_entered_slow
     jump_away(thread, *frame);
     return leave_untimed(frame, hook);
   }
-  end_stale(thread, slot, call_ticks());
-  std::atomic<uint64_t>* why = nullptr;
   const uint64_t return_address = frame->return_address;
-  if (is_return_trampoline(return_address - 4)) {
-    why = &g_call_counters.other_caller;  // a tail jump out of another timed function
+  // A tail jump out of a timed function, whose call goes on, finds the trampoline in the slot; after a call it is gone.
+  const bool tail = is_return_trampoline(return_address - 4);
+  end_stale(thread, tail ? slot - 1 : slot, call_ticks());
+  std::atomic<uint64_t>* why = nullptr;
+  if (tail) {
+    why = &g_call_counters.other_caller;
   } else if (in_code_cache(return_address) && !g_code_cache_rule.may_replace(*frame)) {
     why = &g_call_counters.code_cache;
   } else if (check_call(hook, *frame, return_address, true) != CallCheck::kYes) {

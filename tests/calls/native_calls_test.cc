@@ -68,6 +68,7 @@ TEST(NativeCalls, TailCallsAreCounted) {
   EXPECT_EQ(even.count, 1u);
   EXPECT_EQ(even.count + even.untimed, 501u);
   EXPECT_EQ(odd.untimed, 500u);
+  EXPECT_EQ(even.by_ended[0], 1u);  // the tail jumps do not end it
   EXPECT_EQ(Hooks::under_way(), 0u);
 }
 

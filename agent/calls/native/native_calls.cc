@@ -90,11 +90,13 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
   for (const Pattern& pattern : g_patterns) asked |= matches_glob(pattern.library, library.name);
   if (!asked && !has_longjmp) return;
   // Read once: the C library stays.
-  static std::map<std::string, std::vector<FoundFunction>> kept;
-  std::vector<FoundFunction>& functions = kept[library.path + "@" + std::to_string(library.base)];
-  if (functions.empty()) {
-    functions = functions_of(library);
-    if (!asked) std::erase_if(functions, [](const FoundFunction& f) { return !is_longjmp(f.name); });
+  static std::vector<FoundFunction> jumps_of_libc;
+  std::vector<FoundFunction> functions;
+  if (asked || jumps_of_libc.empty()) functions = functions_of(library);
+  if (!asked) {
+    std::erase_if(functions, [](const FoundFunction& f) { return !is_longjmp(f.name); });
+    if (jumps_of_libc.empty()) jumps_of_libc = functions;
+    functions = jumps_of_libc;
   }
   std::map<uint64_t, const FoundFunction*> by_entry;
   for (const FoundFunction& function : functions) {
@@ -141,7 +143,6 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
     out->push_back(item);
   }
   if (handle != nullptr) dlclose(handle);
-  if (!has_longjmp || asked) functions.clear();
 }
 
 void scan() {
