@@ -29,8 +29,8 @@ namespace {
 __thread CallThread* t_own_call_thread __attribute__((tls_model("initial-exec")));
 __thread bool t_claiming __attribute__((tls_model("initial-exec")));
 
-constexpr size_t kNameBytes = 64 << 20;
-constexpr size_t kStatBytes = size_t{8} << 30;
+constexpr size_t kNameBytes = 16 << 20;
+constexpr size_t kStatBytes = size_t{1} << 30;  // more would push libraries loaded later out of reach of stubs
 constexpr uint32_t kContextSlots = 1u << 21;
 constexpr uint32_t kStatBlocks = kMaxCallFunctions / CallThread::kStatsInBlock;
 
@@ -64,7 +64,8 @@ T* map_array(size_t count) {
 // The current thread's number in the recording, if it has one by now; else the writer finds it.
 void name_after_state(CallThread* thread) {
   uint32_t none = 0;
-  if (t_state != nullptr) thread->thread_id.compare_exchange_strong(none, t_state->thread_id, std::memory_order_release);
+  if (t_state != nullptr)
+    thread->thread_id.compare_exchange_strong(none, t_state->thread_id, std::memory_order_release);
 }
 
 void thread_ends(void* thread) {

@@ -61,7 +61,7 @@ struct EntryFrame;
 // Source: cpu/x86/sharedRuntime_x86_64.cpp (generate_native_wrapper), templateInterpreterGenerator_x86.cpp
 // (generate_native_entry), share/runtime/javaFrameAnchor.hpp.
 struct CodeCacheRule {
-  std::atomic<uint64_t> low{0}, high{0};  // empty: there is no code cache
+  std::atomic<uint64_t> low{0}, high{0};                    // empty: there is no code cache
   uint32_t thread_state = 0, anchor_sp = 0, anchor_pc = 0;  // offsets in JavaThread, which is in r15
   int32_t in_native = 0;                                    // JavaThreadState
   bool may_replace(const EntryFrame& frame) const;

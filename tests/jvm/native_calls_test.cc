@@ -29,8 +29,9 @@ TEST_P(NativeCallsInJvm, ProgramIsUnchangedAndCallsAreBalanced) {
   Database db(path("t.db"), true);
   db.expect_whole();
   auto calls = [&](const std::string& name) {
-    return db.integer("SELECT coalesce(sum(s.count), 0) FROM call_stat s JOIN function f ON f.id = s.function_id WHERE f.name = '" +
-                      name + "'");
+    return db.integer(
+        "SELECT coalesce(sum(s.count), 0) FROM call_stat s JOIN function f ON f.id = s.function_id WHERE f.name = '" +
+        name + "'");
   };
   constexpr int kThreads = 4, kRounds = 20;
   EXPECT_GE(calls("Java_java_util_zip_Deflater_deflateBytesBytes"), kThreads * kRounds);
