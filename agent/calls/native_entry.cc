@@ -1,5 +1,4 @@
 // What a hooked function's entry and return do.
-#include <dlfcn.h>
 #include <string.h>
 #include <unwind.h>
 

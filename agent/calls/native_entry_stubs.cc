@@ -1,5 +1,5 @@
 // What runs between a hooked function and its caller, in assembler: see native_hooks.h.
-#include <stdint.h>
+#include <cstdint>
 
 #include "agent/calls/native_hooks.h"
 

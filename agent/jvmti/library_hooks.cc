@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/calls/native_calls.h"
+#include "agent/calls/native/native_calls.h"
 #include "agent/protect/got_patch.h"
 
 namespace classaccess {

@@ -18,7 +18,7 @@ enum class TwinChoice { kAuto, kOn, kOff };
 struct Options {
   std::vector<std::string> classes;  // list items as written; empty: all
   std::vector<std::string> threads;  // globs; empty: all
-  // calls=: CLASS.METHOD (calls/java/call_patterns.h) and LIBRARY!SYMBOL (calls/native_calls.h), as written.
+  // calls=: CLASS.METHOD (calls/java/call_patterns.h) and LIBRARY!SYMBOL (calls/native/native_calls.h), as written.
   std::vector<std::string> java_calls, native_calls;
   HeapScope heap = HeapScope::kAll;
   uint64_t heap_low = 0, heap_high = 0;

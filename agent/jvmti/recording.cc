@@ -11,7 +11,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
-#include "agent/calls/native_calls.h"
+#include "agent/calls/native/native_calls.h"
 #include "agent/fault/java_thread.h"
 #include "agent/fault/probed_access.h"
 #include "agent/heap/object_header.h"

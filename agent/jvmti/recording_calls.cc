@@ -2,7 +2,7 @@
 #include "agent/base/raw_log.h"
 #include "agent/calls/call_sink.h"
 #include "agent/calls/java/virtual_calls.h"
-#include "agent/calls/native_calls.h"
+#include "agent/calls/native/native_calls.h"
 #include "agent/calls/native_hooks.h"
 #include "agent/jvmti/recording.h"
 #include "agent/jvmti/virtual_mounts.h"

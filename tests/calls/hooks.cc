@@ -4,7 +4,7 @@
 #include <ucontext.h>
 
 #include "agent/base/safe_load.h"
-#include "agent/calls/native_calls.h"
+#include "agent/calls/native/native_calls.h"
 #include "agent/calls/patch_trap.h"
 
 namespace classaccess {

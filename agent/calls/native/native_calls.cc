@@ -1,4 +1,4 @@
-#include "agent/calls/native_calls.h"
+#include "agent/calls/native/native_calls.h"
 
 #include <asm/prctl.h>
 #include <cxxabi.h>
