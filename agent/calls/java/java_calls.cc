@@ -54,7 +54,7 @@ void JNICALL thrown(JNIEnv*, jclass, jint id) {
   if (observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kException);
 }
 
-thread_local bool t_binding = false;  // define_probe is under way
+__thread bool t_binding __attribute__((tls_model("initial-exec"))) = false;  // define_probe is under way
 bool g_bound = false;
 
 std::string with_dots(std::string_view name) {
