@@ -55,6 +55,7 @@ inline CallFrame* push_call_frame(CallThread* thread, uint32_t function, uint64_
   frame->nested = 0;
   frame->number = ++thread->calls;
   frame->caller = caller;
+  frame->stack = 0;
   frame->function = function;
   frame->context = thread->context;
   ++thread->depth;

@@ -264,7 +264,7 @@ void reset_call_sink() {
   });
 }
 
-bool call_enter_java(uint32_t function) {
+bool call_enter_java(uint32_t function, uint64_t stack) {
   if (!g_calls_on.load(std::memory_order_relaxed)) return false;
   CallThread* thread = call_thread();
   if (thread == nullptr) return false;
@@ -275,17 +275,30 @@ bool call_enter_java(uint32_t function) {
   CallBusy busy(thread, reinterpret_cast<uint64_t>(&thread));
   CallFrame* frame = push_call_frame(thread, function, 0, 0);
   if (frame == nullptr) return false;
+  frame->stack = stack;
   frame->start = call_ticks();
   return true;
 }
 
-void call_leave_java(uint32_t function, EndedBy ended_by) {
+// The innermost Java frame of `function` below the top `depth`; 0: none, else its number plus one.
+static uint32_t java_frame(const CallThread* thread, uint32_t function, uint32_t depth) {
+  while (depth > 0 && (thread->frames[depth - 1].function != function || thread->frames[depth - 1].slot != 0)) --depth;
+  return depth;
+}
+
+void call_leave_java(uint32_t function, EndedBy ended_by, uint64_t stack) {
   uint64_t end = call_ticks();
   CallThread* thread = t_call_thread;
   if (thread == nullptr || thread->busy != 0) return;
-  uint32_t at = thread->depth;
-  while (at > 0 && (thread->frames[at - 1].function != function || thread->frames[at - 1].slot != 0)) --at;
+  uint32_t at = java_frame(thread, function, thread->depth);
   if (at == 0) return;
+  // A call that has left without a word (its handler found no stack to call us): it lies deeper than we are, and so
+  // does not the one round it.
+  while (thread->frames[at - 1].stack < stack) {
+    const uint32_t outer = java_frame(thread, function, at - 1);
+    if (outer == 0 || thread->frames[outer - 1].stack > stack || thread->frames[outer - 1].stack == 0) break;
+    at = outer;
+  }
   CallBusy busy(thread, reinterpret_cast<uint64_t>(&end));
   while (thread->depth > at) {
     // Native calls inside that were left without a return; their slots are the stack's again.

@@ -118,6 +118,7 @@ struct CallFrame {
   uint64_t caller;
   uint32_t function;
   uint32_t context;  // in force before it
+  uint64_t stack;    // Java: where the stack was at its start, 0: not known; native: 0
 };
 
 // Of one thread (platform or native), or of one virtual thread: Java timing may switch them at
@@ -200,10 +201,12 @@ void recycle_call_thread(CallThread* thread);
 
 // --- Java methods. Native ones: calls/native_entry.h.
 // False: not timed (no leave must follow).
-bool call_enter_java(uint32_t function);
+// `stack`: a stack address of the caller's, at enter and leave of a call the same unless its frame was replaced; 0 on
+// a virtual thread, whose stack moves.
+bool call_enter_java(uint32_t function, uint64_t stack = 0);
 // The innermost call of `function` that is under way, and all inside it (unwound). Nothing if
 // there is none.
-void call_leave_java(uint32_t function, EndedBy ended_by);
+void call_leave_java(uint32_t function, EndedBy ended_by, uint64_t stack = 0);
 
 // Ticks of own cost that are subtracted from each call, and from each call round it for every
 // call inside: for `diagnostic`.

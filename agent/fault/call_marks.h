@@ -1,8 +1,8 @@
 // Which timed calls a thread's records are made in: marks in its record stream.
 //
-// When a call changes the context of its thread (calls/call_sink.h), a mark goes into the buffer of the thread's probes,
-// where it keeps its place among the accesses. Draining turns it into a record of kind kCallContext, if any access
-// follows. What the thread records itself (a trap) comes after a drain, and asks what the context is; so does
+// When a call changes the context of its thread (calls/call_sink.h), a mark goes into the buffer of the thread's
+// probes, where it keeps its place among the accesses. Draining turns it into a record of kind kCallContext, if any
+// access follows. What the thread records itself (a trap) comes after a drain, and asks what the context is; so does
 // whoever gives it room in a full buffer, which has no place for marks.
 // Context: as said at each function; no lock, no allocation.
 #pragma once

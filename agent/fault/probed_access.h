@@ -105,7 +105,7 @@ class ProbedAccess {
   std::atomic<uint32_t> times_unmarked_{0};
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
   uint32_t mark_ = 0;
-  bool whole_heap_ = true;     // every committed page is closed
+  bool whole_heap_ = true;  // every committed page is closed
 };
 
 extern ProbedAccess g_probed;

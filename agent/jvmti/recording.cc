@@ -172,7 +172,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   enable_events(true);
   if (!events_on_) return "the JVM refuses an event";
   begun_ = ever_begun_ = true;  // the callbacks may work now
-  fields_.add_loaded(jni);  // also finds where a Thread has its name and number
+  fields_.add_loaded(jni);      // also finds where a Thread has its name and number
   if (!late_ && closes_heap()) {
     tracker_.at_init(tlab_reserve_bytes());
     tracker_.apply_scope();

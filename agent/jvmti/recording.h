@@ -87,6 +87,7 @@ class Recording {
   void name_pages();
   bool closes_heap() const { return options_.mode != Mode::kOff; }
   bool times_calls() const { return !options_.java_calls.empty() || !options_.native_calls.empty(); }
+  std::string calls_status() const;
   std::string prepare_calls();
   std::string start_calls(JNIEnv* jni);
   void set_code_cache_rule();

@@ -1,4 +1,7 @@
 // The Recording's part of calls=.
+#include <algorithm>
+#include <vector>
+
 #include "agent/base/raw_log.h"
 #include "agent/calls/call_sink.h"
 #include "agent/calls/java/virtual_calls.h"
@@ -55,6 +58,31 @@ void Recording::set_code_cache_rule() {
   }
   rule.low.store(layout_.code_low, std::memory_order_relaxed);
   rule.high.store(layout_.code_high, std::memory_order_relaxed);
+}
+
+// Counted by the threads themselves, which go on meanwhile.
+std::string Recording::calls_status() const {
+  if (!times_calls()) return "";
+  constexpr size_t kShown = 10;
+  std::vector<std::pair<uint64_t, uint32_t>> counts;  // calls, function
+  uint64_t all = 0, under_way = 0;
+  for (uint32_t id = g_first_call_function.load(std::memory_order_acquire); id < g_call_functions.end(); ++id) {
+    uint64_t calls = 0;
+    for_each_call_thread([&](const CallThread& thread) {
+      const CallStat* stat = thread.stat(id);
+      if (stat != nullptr) calls += __atomic_load_n(&stat->count, __ATOMIC_RELAXED);
+    });
+    if (calls != 0) counts.emplace_back(calls, id);
+    all += calls;
+  }
+  for_each_call_thread([&](const CallThread& thread) { under_way += thread.depth; });
+  std::string text = "timed calls: " + std::to_string(all) + ", " + std::to_string(under_way) +
+                     " under way (threads that have ended are not counted)\n";
+  std::sort(counts.rbegin(), counts.rend());
+  for (size_t i = 0; i < counts.size() && i < kShown; ++i) {
+    text += "  " + std::to_string(counts[i].first) + " " + g_call_functions.row(counts[i].second).name + "\n";
+  }
+  return text;
 }
 
 // Calls that begin from here on are not seen. At the process's end the hooks stay.

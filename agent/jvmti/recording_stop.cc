@@ -81,7 +81,7 @@ std::string Recording::status() const {
   text += utc(since_) + " into " + database_ + "\n";
   text += "options: " + (options_.text.empty() ? "none" : options_.text) + "\n";
   text += "threads recorded now: " + std::to_string(live) + ", their traps: " + std::to_string(sum.traps) +
-          ", dropped: " + std::to_string(sum.dropped) + "\n";
+          ", dropped: " + std::to_string(sum.dropped) + "\n" + calls_status();
   return text;
 }
 

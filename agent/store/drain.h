@@ -107,7 +107,7 @@ class Drain {
   ThreadRows threads_;
   PageRows pages_;
   CallRows calls_;
-  uint32_t context_ = 0;                                     // of the record under way
+  uint32_t context_ = 0;  // of the record under way
   std::unordered_set<uint32_t> call_threads_named_;
   std::unordered_map<const CallThread*, uint64_t> call_threads_seen_;  // without a number, since when (ns)
 

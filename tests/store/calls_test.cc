@@ -1,9 +1,8 @@
 // The tables of calls=, from the call sink to SQL.
-#include "agent/store/call_rows.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "agent/store/call_rows.h"
 #include "call_sink_double.h"
 #include "query.h"
 #include "world.h"
@@ -192,8 +191,9 @@ TEST(CallSchema, FalseSharing) {
   later.gc_id = 1;  // another object may lie there by now
   World::push(b, later);
   writer.stop();
-  EXPECT_EQ(query(path, "SELECT line, class, field, thread, stores, other_class, other_field, other_thread, "
-                        "other_touches FROM v_false_sharing"),
+  EXPECT_EQ(query(path,
+                  "SELECT line, class, field, thread, stores, other_class, other_field, other_thread, "
+                  "other_touches FROM v_false_sharing"),
             (Lines{"0x700000000|Pair|left|a|3|Pair|right|b|1"}));
 }
 

@@ -36,9 +36,23 @@ class ConstantPool {
 
  private:
   enum Tag : uint8_t {
-    kUtf8 = 1, kInteger = 3, kFloat = 4, kLong = 5, kDouble = 6, kClass = 7, kString = 8, kField = 9, kMethod = 10,
-    kInterfaceMethod = 11, kNameAndType = 12, kMethodHandle = 15, kMethodType = 16, kDynamic = 17, kInvokeDynamic = 18,
-    kModule = 19, kPackage = 20
+    kUtf8 = 1,
+    kInteger = 3,
+    kFloat = 4,
+    kLong = 5,
+    kDouble = 6,
+    kClass = 7,
+    kString = 8,
+    kField = 9,
+    kMethod = 10,
+    kInterfaceMethod = 11,
+    kNameAndType = 12,
+    kMethodHandle = 15,
+    kMethodType = 16,
+    kDynamic = 17,
+    kInvokeDynamic = 18,
+    kModule = 19,
+    kPackage = 20
   };
   struct Entry {
     uint8_t tag = 0;

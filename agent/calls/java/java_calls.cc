@@ -6,7 +6,7 @@
 #include <new>
 
 #include "agent/base/raw_log.h"
-#include "agent/calls/call_sink.h"
+#include "agent/calls/call_core.h"
 #include "agent/calls/java/class_rewriter.h"
 #include "agent/calls/java/virtual_calls.h"
 #include "agent/fault/fault_handler.h"
@@ -23,36 +23,57 @@ namespace {
 // The number of no function: the tool's own cost is measured with it. Nobody looks at its statistics.
 constexpr jint kMeasured = 0;
 
-// Numbers of functions are never used again: a call of an earlier recording that is still under way ends without a word.
+// Numbers of functions are never used again: a call of an earlier recording that is still under way ends without a
+// word.
 bool is_of_now(jint id) { return static_cast<uint32_t>(id) >= g_first_call_function.load(std::memory_order_relaxed); }
 
+// The CallThread for which everything is known to be in order, in the recording whose first function this is.
+__thread CallThread* t_ready __attribute__((tls_model("initial-exec")));
+__thread uint32_t t_ready_in __attribute__((tls_model("initial-exec")));
+
 // Whether a call of the current thread is to be timed; then its CallThread is the right one, and has its number.
-bool observed(bool entering) {
+bool make_ready(bool entering) {
   ThreadState* state = FaultHandler::this_thread();
   if (state == nullptr) state = FaultHandler::adopt_this_thread(true);
   if (state == nullptr || state->choice.load(std::memory_order_relaxed) == ThreadChoice::kExcluded) return false;
-  if (state->kind == ThreadKind::kCarrier && !choose_call_thread(state, entering)) return false;
+  const bool carrier = state->kind == ThreadKind::kCarrier;
+  if (carrier && !choose_call_thread(state, entering)) return false;
   CallThread* thread = call_thread();
-  if (thread != nullptr && thread->thread_id.load(std::memory_order_relaxed) == 0) {
+  if (thread == nullptr) return false;
+  if (thread->thread_id.load(std::memory_order_relaxed) == 0) {
     thread->thread_id.store(state->thread_id, std::memory_order_release);
   }
-  return thread != nullptr;
+  if (!carrier && state->choice.load(std::memory_order_relaxed) == ThreadChoice::kRecorded) {
+    t_ready = thread;
+    t_ready_in = g_first_call_function.load(std::memory_order_relaxed);
+  }
+  return true;
+}
+
+inline bool observed(bool entering) {
+  const bool ready = t_ready != nullptr && t_ready == t_call_thread &&
+                     t_ready_in == g_first_call_function.load(std::memory_order_relaxed);
+  return ready || make_ready(entering);
+}
+
+// Of the caller's frame, as call_enter_java wants it.
+inline uint64_t stack_here(void* frame) {
+  return t_call_thread->virtual_id == 0 ? reinterpret_cast<uint64_t>(frame) : 0;
 }
 
 void JNICALL enter(JNIEnv*, jclass, jint id) {
   if ((t_agent_depth != 0 || !is_of_now(id)) && id != kMeasured) return;
-  if (observed(true)) call_enter_java(static_cast<uint32_t>(id));
+  if (observed(true)) call_enter_java(static_cast<uint32_t>(id), stack_here(__builtin_frame_address(0)));
 }
 
-void JNICALL leave(JNIEnv*, jclass, jint id) {
+inline void end(jint id, EndedBy ended_by, void* frame) {
   if ((t_agent_depth != 0 || !is_of_now(id)) && id != kMeasured) return;
-  if (observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kReturn);
+  if (observed(false)) call_leave_java(static_cast<uint32_t>(id), ended_by, stack_here(frame));
 }
 
-void JNICALL thrown(JNIEnv*, jclass, jint id) {
-  if (t_agent_depth != 0 || !is_of_now(id)) return;
-  if (observed(false)) call_leave_java(static_cast<uint32_t>(id), EndedBy::kException);
-}
+void JNICALL leave(JNIEnv*, jclass, jint id) { end(id, EndedBy::kReturn, __builtin_frame_address(0)); }
+
+void JNICALL thrown(JNIEnv*, jclass, jint id) { end(id, EndedBy::kException, __builtin_frame_address(0)); }
 
 __thread bool t_binding __attribute__((tls_model("initial-exec"))) = false;  // define_probe is under way
 bool g_bound = false;
@@ -157,7 +178,8 @@ class JavaCalls::Methods : public TimedMethods {
   }
 
   bool wrapped(const MethodOfClass& method, uint32_t id) override {
-    const bool wrap = loaded_already_ ? wrapped_.count(std::string(method.name).append(method.descriptor)) != 0 : id != 0;
+    const bool wrap =
+        loaded_already_ ? wrapped_.count(std::string(method.name).append(method.descriptor)) != 0 : id != 0;
     wraps_ |= wrap;
     return wrap;
   }
@@ -192,8 +214,8 @@ uint32_t JavaCalls::function_of(const std::string& name, bool loaded_already) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto [at, is_new] = functions_.try_emplace(name, 0);
   if (is_new) {
-    at->second = add_call_function(FunctionKind::kJava, loaded_already ? Loaded::kAlready : Loaded::kLater,
-                                   name.c_str(), "", 0);
+    at->second =
+        add_call_function(FunctionKind::kJava, loaded_already ? Loaded::kAlready : Loaded::kLater, name.c_str(), "", 0);
   }
   return at->second;
 }
@@ -249,8 +271,8 @@ std::string JavaCalls::define_probe(jvmtiEnv* jvmti, JNIEnv* jni) {
     if (probe == nullptr) return kRefused;
     jni->DeleteLocalRef(probe);
     jclass classes = jni->FindClass("java/lang/Class");
-    jmethodID for_name = jni->GetStaticMethodID(
-        classes, "forName", "(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;");
+    jmethodID for_name =
+        jni->GetStaticMethodID(classes, "forName", "(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;");
     jstring name = jni->NewStringUTF(with_dots(kProbeClass).c_str());
     t_binding = true;
     jobject found = jni->CallStaticObjectMethod(classes, for_name, name, JNI_TRUE, nullptr);
