@@ -10,12 +10,14 @@ import java.lang.management.ThreadMXBean;
  */
 public final class Spins {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
-    private static int seed;
+    private static int seed = 1;
 
     private static int spin(int times) {
         int value = seed;
         for (int i = 0; i < times; i++) {
-            value = value * 1664525 + 1013904223;
+            value ^= value << 13;
+            value ^= value >>> 17;
+            value ^= value << 5;
         }
         return seed = value;
     }
@@ -25,15 +27,15 @@ public final class Spins {
     }
 
     static void timed20() {
-        spin(14);
+        spin(9);
     }
 
     static void timed200() {
-        spin(145);
+        spin(95);
     }
 
     static void timed2000() {
-        spin(1450);
+        spin(950);
     }
 
     static void plain2() {
@@ -41,15 +43,15 @@ public final class Spins {
     }
 
     static void plain20() {
-        spin(14);
+        spin(9);
     }
 
     static void plain200() {
-        spin(145);
+        spin(95);
     }
 
     static void plain2000() {
-        spin(1450);
+        spin(950);
     }
 
     private static double each(int calls, Runnable loop) {
