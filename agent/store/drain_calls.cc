@@ -35,7 +35,8 @@ void Drain::identify_call_threads() {
     if (thread.thread_id.load(std::memory_order_acquire) != 0 || thread.virtual_id != 0) return;
     uint32_t id = 0;
     sources_.threads->for_each([&](ThreadState& state) {
-      if (state.tid == thread.tid && state.phase.load(std::memory_order_acquire) == ThreadPhase::kLive) id = state.thread_id;
+      if (state.tid == thread.tid && state.phase.load(std::memory_order_acquire) == ThreadPhase::kLive)
+        id = state.thread_id;
     });
     const uint64_t now = monotonic_ns();
     const uint64_t since = call_threads_seen_.try_emplace(&thread, now).first->second;

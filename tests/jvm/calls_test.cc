@@ -83,9 +83,10 @@ TEST_P(Calls, EachCallOnce) {
   EXPECT_EQ(
       db.integer("SELECT count(*) FROM call WHERE end_ns < start_ns OR self_ns < 0 OR self_ns > end_ns - start_ns"), 0);
   EXPECT_EQ(db.integer("SELECT count(*) FROM call_stat WHERE self_ns > total_ns OR min_ns > max_ns"), 0);
-  EXPECT_EQ(db.integer("SELECT count(*) FROM call c LEFT JOIN call p ON p.seq = c.parent_seq WHERE c.parent_seq IS NOT "
-                       "NULL AND (p.seq IS NULL OR p.thread_id <> c.thread_id OR p.depth + 1 <> c.depth) AND c.function_id <> "
-                       "(SELECT id FROM function WHERE name = 'calls.Timed.deep')"),
+  EXPECT_EQ(db.integer(
+                "SELECT count(*) FROM call c LEFT JOIN call p ON p.seq = c.parent_seq WHERE c.parent_seq IS NOT "
+                "NULL AND (p.seq IS NULL OR p.thread_id <> c.thread_id OR p.depth + 1 <> c.depth) AND c.function_id <> "
+                "(SELECT id FROM function WHERE name = 'calls.Timed.deep')"),
             0);
   EXPECT_EQ(db.integer("SELECT count(*) FROM call c LEFT JOIN thread t ON t.id = thread_id WHERE t.id IS NULL"), 0);
   for (const char* counter : {"dropped", "call_rows_dropped", "call_threads_full", "call_busy", "call_memory_full"}) {

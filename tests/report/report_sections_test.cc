@@ -366,12 +366,8 @@ TEST_F(Report, PagesAndCallsThatWereNotRecorded) {
   EXPECT_EQ(report({}).find("Pages"), std::string::npos);
 }
 
-// The tables of interface.md; nothing writes them yet.
 TEST_F(Report, Calls) {
   shop.change(
-      "CREATE TABLE function(id, name, kind, library, address, loaded, refused);"
-      "CREATE TABLE call_stat(function_id, thread_id, count, untimed, total_ns, self_ns, min_ns, max_ns);"
-      "CREATE TABLE call_class_count(function_id, thread_id, class_id, op, count);"
       "INSERT INTO function VALUES(1, 'com.acme.Shop.run', 'java', NULL, NULL, 'already', NULL),"
       "(2, 'inflate', 'native', 'libz.so.1', 1, 'later', NULL), (3, 'crc32', 'native', 'libz.so.1', 2, 'later', "
       "'too short');"
