@@ -106,7 +106,7 @@ void AccessPath::resolve(ThreadState* thread, const CpuState& cpu, const Instruc
       more = g_probed.ask_others(thread, times);
       access->resolution = resolver->resolve(query, &thread->hints);
       // Its owner may have begun to drain in between.
-      more |= times < ProbedAccess::kAsksOfAskers && g_probed.times_unmarked() != unmarked;
+      more |= g_probed.may_ask(*thread, times) && g_probed.times_unmarked() != unmarked;
       if (t_unknown == UnknownObject::kLeave) break;
     }
     if (more && unknown() && t_unknown == UnknownObject::kLeave && access->probed &&

@@ -11,7 +11,6 @@ namespace {
 constexpr uint8_t kPatience = 8;
 // How long an asker waits for a lock that another one holds.
 constexpr uint64_t kAskNs = 20000;
-constexpr int kAsks = 50000;
 // Beside a record's probe id: its store has made an object, which is marked already.
 constexpr uint64_t kNoted = 1ull << 63;
 
@@ -59,10 +58,13 @@ bool ProbedAccess::ask_others(ThreadState* asker, int times) {
   t_unknown = UnknownObject::kTake;
   // Two that ask each other would wait in vain.
   DrainScope own(&asker->probes, false);
-  const bool shows = waits && own.held() && asker->probes.begin != 0;
+  const bool shows = waits && times != 0 && own.held() && asker->probes.begin != 0;
   if (shows) note_headers(asker);
   asker->probes.asking.store(waits, std::memory_order_relaxed);
-  if (times != 0) raw_sleep(kAskNs);
+  if (times != 0) {
+    --asker->probes.asks_left;
+    raw_sleep(kAskNs);
+  }
   uint32_t asking = 0, busy = 0;
   path_->threads->for_each([&](ThreadState& thread) {
     if (&thread == asker || thread.probes.begin == 0) return;
@@ -73,7 +75,8 @@ bool ProbedAccess::ask_others(ThreadState* asker, int times) {
   asker->probes.asking.store(false, std::memory_order_relaxed);
   if (shows) forget_noted(asker->probes);
   t_unknown = unknown;
-  return (busy != 0 && times < kAsks) || (asking != 0 && times < kAsksOfAskers);
+  if (asker->probes.asks_left == 0) return false;
+  return busy != 0 || (asking != 0 && may_ask(*asker, times));
 }
 
 void ProbedAccess::note_headers(ThreadState* thread) {

@@ -171,6 +171,7 @@ uint64_t ProbedAccess::end_of(const ProbeBuffer& buffer) {
 
 bool ProbedAccess::drain(ThreadState* thread, bool all) {
   ProbeBuffer& buffer = thread->probes;
+  buffer.asks_left = kAsksOfDrain;
   const uint64_t end = end_of(buffer);
   uint64_t at = buffer.drained.load(std::memory_order_relaxed);
   if (at >= end) return true;

@@ -68,8 +68,14 @@ class ProbedAccess {
   // have made; looks for it there. True if somebody else was draining one of them: asked again
   // (`times` before), it may be known.
   bool ask_others(ThreadState* asker, int times);
-  // For as many times it is worth asking those who ask too, who may be waiting for the asker.
+  // Those who ask too may be waiting for the asker: worth only so many times. And so many a drain in all, since of
+  // many threads one is always draining.
   static constexpr int kAsksOfAskers = 250;
+  static constexpr uint32_t kAsksOfDrain = 3000;
+  // Whether to ask those once more who may be waiting for us.
+  static bool may_ask(const ThreadState& asker, int times) {
+    return times < kAsksOfAskers && asker.probes.asks_left + kAsksOfAskers > kAsksOfDrain;
+  }
   // How often a drain has begun by taking back what ask_others had found out: then what it found may be unknown again.
   uint32_t times_unmarked() const { return times_unmarked_.load(std::memory_order_acquire); }
 
