@@ -17,6 +17,17 @@ Block g_blocks[kMaxBlocks];
 int g_count;
 std::atomic_flag g_lock = ATOMIC_FLAG_INIT;
 
+// Large tables would fill the space between the libraries: those loaded later would lie farther from the others, and
+// from free memory, than a jump reaches. Null: wherever the kernel likes. Under the lock.
+void* far_from_libraries(size_t bytes) {
+  constexpr size_t kLarge = 16 << 20, kAlign = 2 << 20;
+  static uint64_t next = uint64_t{1} << 45;
+  if (bytes < kLarge) return nullptr;
+  void* at = reinterpret_cast<void*>(next);
+  next += (bytes + kAlign - 1) / kAlign * kAlign;
+  return at;
+}
+
 class Lock {
  public:
   Lock() {
@@ -36,7 +47,7 @@ void* reserve_memory(size_t bytes, int protection, Keep keep) {
     block.used = true;
     return block.memory;
   }
-  void* memory = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(far_from_libraries(bytes), bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   if (keep == Keep::kRecording && g_count < kMaxBlocks) g_blocks[g_count++] = {memory, bytes, protection, true};
   return memory;

@@ -1,4 +1,7 @@
 // What hooked functions do is what they did before, and every call that begins ends.
+#include "agent/calls/native/native_calls.h"
+
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -213,6 +216,31 @@ TEST(NativeCalls, SpawnAndVfork) {
   EXPECT_EQ(status, 0);
   called_empty();
   EXPECT_EQ(hooks.of("vfork").refused, "returns more than once, or remembers its return address");
+}
+
+TEST(NativeCalls, LibrariesComeAndGo) {
+  Hooks hooks({"libcalled_later.so!*"});
+  for (int i = 0; i < 3; ++i) {
+    void* library = dlopen(CALLED_LATER, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    hook_new_libraries();
+    auto leaf = reinterpret_cast<int (*)(int)>(dlsym(library, "called_endbr"));
+    for (volatile int j = 0; j < 10;) {
+      EXPECT_EQ(leaf(5), 6);
+      j = j + 1;
+    }
+    dlclose(library);
+    hook_new_libraries();
+  }
+  uint64_t rows = 0, later = 0;
+  for (uint32_t id = g_first_call_function; id < g_call_functions.end(); ++id) {
+    if (std::string(g_call_functions.row(id).name) != "called_endbr") continue;
+    ++rows;
+    later += g_call_functions.row(id).loaded == Loaded::kLater;
+  }
+  EXPECT_EQ(rows, 3u);
+  EXPECT_EQ(later, 3u);
+  EXPECT_EQ(hooks.of("called_endbr").count, 30u);
 }
 
 TEST(NativeCalls, ThreadsThatEnd) {

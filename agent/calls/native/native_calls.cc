@@ -31,8 +31,8 @@ std::mutex g_mutex;
 std::vector<Pattern> g_patterns;
 bool g_prepared = false, g_active = false, g_first_scan = true;
 std::atomic<uint64_t> g_seen_changes{0};
-std::map<uint64_t, std::string> g_scanned;  // libraries by base
-std::set<uint64_t> g_listed;                // entries that have a row of this recording
+std::map<uint64_t, LoadedLibrary> g_scanned;  // by base
+std::set<uint64_t> g_listed;                  // entries that have a row of this recording
 
 // Which must not have another return address, or none of ours in their first bytes.
 const char* must_not_be_hooked(const std::string& library, const std::string& name) {
@@ -145,16 +145,32 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
   if (handle != nullptr) dlclose(handle);
 }
 
+// It was unloaded, and its hooks with it; it may come again.
+void forget_library(const LoadedLibrary& library) {
+  g_listed.erase(g_listed.lower_bound(library.low), g_listed.lower_bound(library.high));
+  for (uint32_t i = 1; i < g_native_hooks.end(); ++i) {
+    NativeHook& hook = g_native_hooks.row(i);
+    if (hook.entry < library.low || hook.entry >= library.high) continue;
+    hook.in_force.store(false, std::memory_order_release);
+    hook.reserved.store(false, std::memory_order_release);
+  }
+}
+
 void scan() {
   const uint64_t changes = library_changes();
   if (changes >> 32 != g_seen_changes.load(std::memory_order_relaxed) >> 32) forget_call_sites();
   std::vector<Wanted> wanted;
-  std::map<uint64_t, std::string> now;
-  for (const LoadedLibrary& library : loaded_libraries()) {
-    now[library.base] = library.path;
-    auto known = g_scanned.find(library.base);
-    if (known != g_scanned.end() && known->second == library.path) continue;
-    collect(library, g_first_scan ? Loaded::kAlready : Loaded::kLater, &wanted);
+  std::map<uint64_t, LoadedLibrary> now;
+  for (const LoadedLibrary& library : loaded_libraries()) now[library.base] = library;
+  auto is_same = [](const std::map<uint64_t, LoadedLibrary>& in, const LoadedLibrary& library) {
+    auto found = in.find(library.base);
+    return found != in.end() && found->second.path == library.path;
+  };
+  for (const auto& [base, library] : g_scanned) {
+    if (!is_same(now, library)) forget_library(library);
+  }
+  for (const auto& [base, library] : now) {
+    if (!is_same(g_scanned, library)) collect(library, g_first_scan ? Loaded::kAlready : Loaded::kLater, &wanted);
   }
   g_scanned.swap(now);
   g_seen_changes.store(changes, std::memory_order_relaxed);
