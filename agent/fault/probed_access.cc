@@ -70,7 +70,7 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
   if (buffers == nullptr || slots == nullptr || firsts == nullptr || discard == nullptr) return false;
   if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
   mark_ = g_probes.add_mark(kMarkBytes / 8);
-  if (mark_ == 0) return false;
+  if (mark_ == 0 && g_probes.enabled()) return false;
   buffers_ = reinterpret_cast<uint64_t>(buffers);
   slots_ = slots;
   firsts_ = firsts;
