@@ -1,11 +1,9 @@
 #include "agent/calls/patch_trap.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 
-#include "agent/base/raw_syscall.h"
+#include "agent/base/queue_signal.h"
 #include "agent/base/thread_offset.h"
 #include "agent/calls/native_hooks.h"
 #include "agent/fault/signal_frames.h"
@@ -57,13 +55,7 @@ bool is_inside_entry(uint64_t pc) { return place_in_copy(pc) != 0; }
 
 bool ask_where(uint32_t slot, int32_t tid) {
   g_answers[slot].store(Answer::kAsked, std::memory_order_release);
-  siginfo_t info;
-  memset(&info, 0, sizeof(info));
-  info.si_signo = SIGBUS;
-  info.si_code = SI_QUEUE;
-  info.si_value.sival_ptr = &g_answers[slot];
-  const long pid = raw_syscall(SYS_getpid);
-  const long error = raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGBUS, reinterpret_cast<long>(&info));
+  const long error = queue_signal(tid, SIGBUS, &g_answers[slot]);
   if (error != 0) g_answers[slot].store(Answer::kNotYet, std::memory_order_release);
   return error == 0 || error == -EAGAIN;
 }

@@ -6,6 +6,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/base/queue_signal.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/safe_load.h"
 #include "agent/fault/fault_handler.h"
@@ -135,13 +136,7 @@ void FaultHandler::retire_this_thread() {
 }
 
 bool FaultHandler::arm_other_thread(int32_t tid) {
-  siginfo_t info;
-  memset(&info, 0, sizeof(info));
-  info.si_signo = SIGTRAP;
-  info.si_code = SI_QUEUE;
-  info.si_value.sival_ptr = reinterpret_cast<void*>(kArmRequest);
-  long pid = raw_syscall(SYS_getpid);
-  return raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, reinterpret_cast<long>(&info)) == 0;
+  return queue_signal(tid, SIGTRAP, reinterpret_cast<void*>(kArmRequest)) == 0;
 }
 
 }  // namespace classaccess

@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/syscall.h>
 
-#include "agent/base/raw_syscall.h"
+#include "agent/base/queue_signal.h"
 
 namespace classaccess {
 namespace {
@@ -16,13 +14,7 @@ std::atomic<Settled> g_slots[kSettleSlots];
 
 bool ask_to_settle(uint32_t slot, int32_t tid) {
   g_slots[slot].store(Settled::kAsked, std::memory_order_release);
-  siginfo_t info;
-  memset(&info, 0, sizeof(info));
-  info.si_signo = SIGTRAP;
-  info.si_code = SI_QUEUE;
-  info.si_value.sival_ptr = &g_slots[slot];
-  const long pid = raw_syscall(SYS_getpid);
-  const long error = raw_syscall(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, reinterpret_cast<long>(&info));
+  const long error = queue_signal(tid, SIGTRAP, &g_slots[slot]);
   // Not for want of room in the queue.
   if (error != 0) g_slots[slot].store(Settled::kNotYet, std::memory_order_release);
   return error == 0 || error == -EAGAIN;
