@@ -15,6 +15,28 @@ void classaccess_native_entry();
 //   DW_CFA_expression r16: const1u 12; minus; const8u 2^46; xor
 //   DW_CFA_val_expression r7: const1u 4; minus
 asm(R"(
+  # What a callee may change, but for vector registers, and the flags.
+  .macro classaccess_push_all
+  .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11
+  push %\register
+  .cfi_adjust_cfa_offset 8
+  .endr
+  lahf
+  seto %al
+  push %rax
+  .cfi_adjust_cfa_offset 8
+  .endm
+  .macro classaccess_pop_all
+  pop %rax
+  .cfi_adjust_cfa_offset -8
+  add $127, %al
+  sahf
+  .irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
+  pop %\register
+  .cfi_adjust_cfa_offset -8
+  .endr
+  .endm
+
   .text
   .p2align 4
   .globl classaccess_return_trampolines
@@ -46,26 +68,12 @@ classaccess_native_exit:
   .cfi_escape 0x10, 16, 13, 0x08, 8, 0x1c, 0x0e, 0, 0, 0, 0, 0, 0x40, 0, 0, 0x27
   lea -8(%rsp), %rsp
   .cfi_adjust_cfa_offset 8
-  .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11
-  push %\register
-  .cfi_adjust_cfa_offset 8
-  .endr
-  lahf
-  seto %al
-  push %rax
-  .cfi_adjust_cfa_offset 8
+  classaccess_push_all
   lea 80(%rsp), %rdi
   cld
   call classaccess_native_left
   mov %rax, 80(%rsp)
-  pop %rax
-  .cfi_adjust_cfa_offset -8
-  add $127, %al
-  sahf
-  .irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
-  pop %\register
-  .cfi_adjust_cfa_offset -8
-  .endr
+  classaccess_pop_all
   ret
   .cfi_endproc
   .size classaccess_native_exit, .-classaccess_native_exit
@@ -77,28 +85,14 @@ classaccess_native_exit:
 classaccess_native_entry:
   .cfi_startproc
   .cfi_def_cfa rsp, 24
-  .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11
-  push %\register
-  .cfi_adjust_cfa_offset 8
-  .endr
-  lahf
-  seto %al
-  push %rax
-  .cfi_adjust_cfa_offset 8
+  classaccess_push_all
   lea -48(%rsp), %rdi
   cld
   call classaccess_native_entered
   test %eax, %eax
   jnz 2f
 1:
-  pop %rax
-  .cfi_adjust_cfa_offset -8
-  add $127, %al
-  sahf
-  .irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
-  pop %\register
-  .cfi_adjust_cfa_offset -8
-  .endr
+  classaccess_pop_all
   ret
   .cfi_def_cfa_offset 104
 2:
