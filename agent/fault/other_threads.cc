@@ -9,7 +9,7 @@ namespace {
 
 // Rounds in which the writer leaves a record whose object is not known.
 constexpr uint8_t kPatience = 8;
-// How long an asker waits for a lock that another one holds.
+// How long an asker waits before it looks again for locks that others held.
 constexpr uint64_t kAskNs = 20000;
 // Beside a record's probe id: its store has made an object, which is marked already.
 constexpr uint64_t kNoted = 1ull << 63;

@@ -54,7 +54,7 @@ struct ProbeBuffer {
   uint8_t left_rounds = 0;                // in which the writer got no farther
   bool muted = false;                     // `threads=` does not want him
   std::atomic<uint64_t> holder{0};        // drain lock: address of the holder's ProbeThread
-  uint32_t asks_left = 0;            // how often this drain may still wait for another thread (ask_others)
+  uint32_t asks_left = 0;                 // how often this drain may still wait for another thread (ask_others)
   std::atomic<bool> asking{false};        // the owner holds it and asks for what others have recorded
 };
 

@@ -66,7 +66,7 @@ class ProbedAccess {
   void drain_all(bool with_counts);
   // By the holder of `asker`'s DrainScope: an object is unknown that another thread's probes may
   // have made; looks for it there. True if somebody else was draining one of them: asked again
-  // (`times` before), it may be known.
+  // (`times` before), it may be known. Waits a little each time but the first.
   bool ask_others(ThreadState* asker, int times);
   // Those who ask too may be waiting for the asker: worth only so many times. And so many a drain in all, since of
   // many threads one is always draining.
