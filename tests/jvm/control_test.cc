@@ -216,10 +216,18 @@ TEST_F(ControlOrder, KilledCommandHoldsNothing) {
 
 // The JVM is killed while a command waits for it, and is stopped: the command says so.
 TEST_F(ControlOrder, KilledAndStoppedJvmIsSaid) {
+  auto all_threads_stopped = [&] {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + pid() + "/task")) {
+      if (read_text(task.path() / "status").find("State:\tT") == std::string::npos) return false;
+    }
+    return true;
+  };
   JavaRun run{newest_jdk(), {"-XX:+UseSerialGC", "-Xmx64m"}, std::nullopt, {"Rounds", "2", folder()}, "", 120};
   ASSERT_NO_FATAL_FAILURE(start_program(run));
   expect_command(0, {"attach", pid(), "--out", path("a.db")});
   kill(std::atoi(pid().c_str()), SIGSTOP);
+  // It stops when its threads have come to know of the signal: until then one may still answer.
+  EXPECT_TRUE(wait_until(all_threads_stopped, 10));
   std::string said = expect_command(1, {"status", pid(), "--timeout", "1"});
   EXPECT_NE(said.find("has not answered for 1 s"), std::string::npos) << said;
   Process waiting(command_spec({"stop", pid()}));
