@@ -83,10 +83,7 @@ Counts read_counts(Database& db) {
 }
 
 std::vector<Expectation> CountsTest::run_counts(const JavaRun& traced) {
-  JavaRun plain = traced;
-  plain.agent_options.reset();
-  ProcessResult told = run(plain);
-  expect_done(told);
+  ProcessResult told = run_untraced(traced);
   JavaRun silent = traced;
   silent.program.push_back("silent");
   ProcessResult result = run(silent);

@@ -73,6 +73,13 @@ ProcessResult JavaTest::run(const ProcessSpec& spec) {
   return result;
 }
 
+ProcessResult JavaTest::run_untraced(JavaRun run) {
+  run.agent_options.reset();
+  ProcessResult result = this->run(run);
+  expect_done(result);
+  return result;
+}
+
 void JavaTest::expect_status(const ProcessResult& result, int status) {
   if (result.timed_out) return;  // has failed already
   EXPECT_TRUE(result.status == status && result.signal == 0)

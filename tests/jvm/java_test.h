@@ -39,6 +39,8 @@ class JavaTest : public ::testing::Test {
   // Runs it to its end. Whatever happened is in the result; only a timeout is a failure here.
   ProcessResult run(const JavaRun& run);
   ProcessResult run(const ProcessSpec& spec);
+  // The same without the agent, which must end well: what the traced run is compared with.
+  ProcessResult run_untraced(JavaRun run);
 
   // Fails with the tail of both streams unless it ended by itself with this status.
   void expect_status(const ProcessResult& result, int status);

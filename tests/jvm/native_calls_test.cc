@@ -62,7 +62,7 @@ std::vector<NativeMode> native_modes() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jvm, NativeCallsInJvm, ::testing::ValuesIn(native_modes()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& param) { return param.param.name; });
 
 }  // namespace
 }  // namespace classaccess

@@ -81,11 +81,7 @@ class Signals : public CountsTest {
   }
 
   std::vector<Expectation> told(const JavaRun& java) {
-    JavaRun plain = java;
-    plain.agent_options.reset();
-    ProcessResult result = run(plain);
-    expect_done(result);
-    return parse_expectations(result.out);
+    return parse_expectations(run_untraced(java).out);
   }
 };
 

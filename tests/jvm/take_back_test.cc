@@ -34,10 +34,7 @@ TEST_P(TakeBack, LeavesNoPatch) {
                  {"torture.Torture", "4711", "4", std::to_string(program_rounds), "0", "messages"},
                  "",
                  800};
-  JavaRun plain = traced;
-  plain.agent_options.reset();
-  ProcessResult expected = run(plain);
-  expect_done(expected);
+  ProcessResult expected = run_untraced(traced);
   ProcessResult result = run(traced);
   expect_done(result);
   EXPECT_EQ(result.out, expected.out);

@@ -114,10 +114,7 @@ TEST_P(Torture, SameAsUntraced) {
     SCOPED_TRACE("again, with this seed: " + again);
     std::cout << again << std::endl;
     JavaRun traced = program(seed, rounds);
-    JavaRun plain = traced;
-    plain.agent_options.reset();
-    ProcessResult expected = run(plain);
-    expect_done(expected);
+    ProcessResult expected = run_untraced(traced);
     ProcessResult result = run(traced);
     expect_done(result);
     EXPECT_FALSE(hs_err_written());

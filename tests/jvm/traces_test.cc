@@ -49,10 +49,8 @@ class Traces : public JavaTest, public ::testing::WithParamInterface<TracesCell>
   // on when code is compiled; each that the traced run has is one of the untraced run, where none is left out.
   void expect_same(const JavaRun& traced, bool traced_always = true) {
     JavaRun plain = traced;
-    plain.agent_options.reset();
     if (!traced_always) plain.flags.push_back("-XX:-OmitStackTraceInFastThrow");
-    ProcessResult expected = run(plain);
-    expect_done(expected);
+    ProcessResult expected = run_untraced(plain);
     result_ = run(traced);
     expect_done(result_);
     EXPECT_EQ(check_value(result_.out, "held"), 0);
