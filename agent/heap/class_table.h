@@ -6,7 +6,7 @@
 // later. A Klass address may be reused after unloading, and its name Symbol's and
 // ClassLoaderData's with it: a hit counts only if those are the same and, once after
 // each collection, the name's text too; a class that has just been prepared takes no row
-// that has its fields already.
+// that was another's before a collection.
 // Context: signal handler and any thread; no lock, no allocation.
 #pragma once
 
@@ -58,6 +58,9 @@ struct ClassInfo {
   std::atomic<const FieldSet*> fields{nullptr};  // null until ClassPrepare
   std::atomic<uint32_t> checked_epoch{0};        // g_gc_id when it was last known to be this class
   std::atomic<bool> retired{false};              // unloaded: its Klass address is another's
+  // JVMTI threads only: the number of collections when its ClassPrepare came (or it was found prepared).
+  std::atomic<uint32_t> prepared_at{kNotPrepared};
+  static constexpr uint32_t kNotPrepared = UINT32_MAX;
 };
 
 class ClassTable {

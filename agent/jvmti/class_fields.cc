@@ -116,24 +116,38 @@ const FieldSet* ClassFields::build(jclass klass, const ClassInfo& info, const Fi
   return set;
 }
 
-bool ClassFields::try_add(JNIEnv* jni, jclass klass, bool prepared) {
+ClassInfo* ClassFields::row_of(jclass klass, Seen seen) {
   uint64_t address = klass_of_mirror(klass);
   ClassInfo* info = address != 0 ? classes_->find_or_add(address) : nullptr;
-  if (info == nullptr) return false;
-  if (strcmp(info->name, "[B") == 0) layout_->byte_array_base = array_base(info->layout_helper);
-  if (prepared && loaded_added_.load(std::memory_order_acquire) &&
-      info->fields.load(std::memory_order_acquire) != nullptr) {
+  if (info == nullptr || seen != Seen::kPrepared) return info;
+  uint32_t collections = started_.load(std::memory_order_acquire);
+  uint32_t before = info->prepared_at.load(std::memory_order_acquire);
+  if (before != ClassInfo::kNotPrepared && before != collections) {
     ClassTable::retire(info);
     info = classes_->find_or_add(address);
-    if (info == nullptr) return false;
+    if (info == nullptr) return nullptr;
   }
-  if (info->is_array || info->fields.load(std::memory_order_acquire) != nullptr) return true;
+  info->prepared_at.store(collections, std::memory_order_release);
+  return info;
+}
+
+bool ClassFields::try_add(JNIEnv* jni, jclass klass, Seen seen) {
+  ClassInfo* info = row_of(klass, seen);
+  if (info == nullptr) return false;
+  if (strcmp(info->name, "[B") == 0) layout_->byte_array_base = array_base(info->layout_helper);
+  if (info->is_array) return true;
+  bool known = info->fields.load(std::memory_order_acquire) != nullptr;
   jint status = 0;
-  if (jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE) return false;
-  if ((status & JVMTI_CLASS_STATUS_PREPARED) == 0) return true;
+  if (!known && jvmti_->GetClassStatus(klass, &status) != JVMTI_ERROR_NONE) return false;
+  if (!known && (status & JVMTI_CLASS_STATUS_PREPARED) == 0) return true;
+  if (seen == Seen::kListed) {
+    uint32_t none = ClassInfo::kNotPrepared;
+    info->prepared_at.compare_exchange_strong(none, started_.load(std::memory_order_acquire));
+  }
+  if (known) return true;
   const FieldSet* super_fields = nullptr;
   if (jclass super_class = jni->GetSuperclass(klass); super_class != nullptr) {
-    uint64_t super_address = try_add(jni, super_class) ? klass_of_mirror(super_class) : 0;
+    uint64_t super_address = try_add(jni, super_class, Seen::kAsSuper) ? klass_of_mirror(super_class) : 0;
     jni->DeleteLocalRef(super_class);
     ClassInfo* super = super_address != 0 ? classes_->find(super_address) : nullptr;
     if (super != nullptr) super_fields = super->fields.load(std::memory_order_acquire);
@@ -147,8 +161,8 @@ bool ClassFields::try_add(JNIEnv* jni, jclass klass, bool prepared) {
   return true;
 }
 
-void ClassFields::add(JNIEnv* jni, jclass klass, bool prepared) {
-  if (!try_add(jni, klass, prepared) && !try_add(jni, klass)) remember(jni, klass, 0);
+void ClassFields::add(JNIEnv* jni, jclass klass, Seen seen) {
+  if (!try_add(jni, klass, seen) && !try_add(jni, klass, Seen::kListed)) remember(jni, klass, 0);
 }
 
 void ClassFields::remember(JNIEnv* jni, jclass klass, int tries) {
@@ -177,7 +191,7 @@ void ClassFields::retry(JNIEnv* jni) {
     auto klass = static_cast<jclass>(jni->NewLocalRef(one.klass));
     jni->DeleteWeakGlobalRef(one.klass);
     if (klass == nullptr) continue;  // unloaded
-    if (!try_add(jni, klass)) remember(jni, klass, one.tries + 1);
+    if (!try_add(jni, klass, Seen::kListed)) remember(jni, klass, one.tries + 1);
     jni->DeleteLocalRef(klass);
   }
 }
@@ -187,10 +201,9 @@ void ClassFields::add_loaded(JNIEnv* jni) {
   JvmtiMemory<jclass> classes(jvmti_);
   if (jvmti_->GetLoadedClasses(&count, classes.out()) != JVMTI_ERROR_NONE) count = 0;
   for (jint i = 0; i < count; ++i) {
-    add(jni, classes[i]);
+    add(jni, classes[i], Seen::kListed);
     jni->DeleteLocalRef(classes[i]);
   }
-  loaded_added_.store(true, std::memory_order_release);
 }
 
 }  // namespace classaccess

@@ -28,12 +28,9 @@ class ClassFields {
     jniid_offset_ = jniid_offset;
   }
 
-  // Enters the class and publishes its fields, its super classes' first. Does nothing
-  // for arrays, classes not prepared, or ones that have their fields. A class that cannot
-  // be read now (a long collection) is remembered for retry().
-  // `prepared`: ClassPrepare, which comes once for a class: a row that has fields is an
-  // unloaded class's.
-  void add(JNIEnv* jni, jclass klass, bool prepared = false);
+  // ClassPrepare: enters the class and publishes its fields, its super classes' first. A class
+  // that cannot be read now (a long collection) is remembered for retry().
+  void add_prepared(JNIEnv* jni, jclass klass) { add(jni, klass, Seen::kPrepared); }
 
   // Once more what could not be read; at every event with a JNIEnv.
   void retry(JNIEnv* jni);
@@ -55,8 +52,13 @@ class ClassFields {
   // Klass* of a class: its mirror holds it. 0 if it cannot be read. Waits for a
   // collection's end, at most a second.
   uint64_t klass_of_mirror(jclass mirror) const;
-  // False: to be tried again.
-  bool try_add(JNIEnv* jni, jclass klass, bool prepared = false);
+  // Why a class is looked at. Its event comes once: a row whose class had it before a collection is an
+  // unloaded class's. That it is linked is seen earlier, by the event of a sub class on another thread.
+  enum class Seen { kPrepared, kListed, kAsSuper };
+  // False: to be tried again. Does nothing for arrays, classes not prepared, or ones that have their fields.
+  bool try_add(JNIEnv* jni, jclass klass, Seen seen);
+  ClassInfo* row_of(jclass klass, Seen seen);
+  void add(JNIEnv* jni, jclass klass, Seen seen);
   void remember(JNIEnv* jni, jclass klass, int tries);
   const FieldSet* build(jclass klass, const ClassInfo& info, const FieldSet* super_fields);
 
@@ -64,7 +66,6 @@ class ClassFields {
   ClassTable* classes_ = nullptr;
   VmLayout* layout_ = nullptr;
   uint32_t jniid_offset_ = 0;
-  std::atomic<bool> loaded_added_{false};  // add_loaded is done
   std::atomic<uint32_t> next_field_id_{1};
   std::atomic<uint32_t> started_{0}, finished_{0};  // collections; equal: none is running
   std::mutex mutex_;

@@ -354,7 +354,7 @@ void Recording::class_prepared(JNIEnv* jni, jclass klass) {
   JavaCalls::class_prepared(jni, klass);
   if (!closes_heap()) return;
   fields_.retry(jni);
-  fields_.add(jni, klass, true);
+  fields_.add_prepared(jni, klass);
 }
 
 void Recording::gc_started() {

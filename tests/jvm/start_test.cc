@@ -170,5 +170,22 @@ TEST_F(StartTest, FieldsAreKnownWhileCollectionsRun) {
   }
 }
 
+// The fields of a class are read for a sub class before the event of the class itself comes: no second row.
+TEST_F(StartTest, ClassesLinkedTogetherHaveOneRow) {
+  const int kLoaders = 8;
+  for (const Jdk& jdk : oldest_and_newest_jdk()) {
+    JavaRun java{jdk, {"-agentpath:" CLASSACCESS_SLOW_PREPARE}, {}, {"start.Linked", std::to_string(kLoaders)}, "", 60};
+    java.flags.push_back("-agentpath:" + agent_library() + "=classes=start.*,out=out.db,overwrite=on");
+    expect_done(run(java));
+    Database db(path("out.db"), true);
+    for (const std::string name : {"start.Made", "start.MadeBase"}) {
+      EXPECT_EQ(db.integer("SELECT count(*) FROM class WHERE name = '" + name + "'"), kLoaders) << jdk << " " << name;
+    }
+    EXPECT_EQ(db.integer("SELECT count(DISTINCT f.id) FROM access_count a JOIN field f ON f.id = a.field_id "
+                         "WHERE f.name = 'inherited'"),
+              kLoaders);
+  }
+}
+
 }  // namespace
 }  // namespace classaccess
