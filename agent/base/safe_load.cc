@@ -13,6 +13,7 @@ asm(R"(
   .hidden classaccess_safe_copy
   .type classaccess_safe_copy,@function
 classaccess_safe_copy:
+  .cfi_startproc
   mov %rdx, %rcx
   .globl classaccess_safe_copy_fault
   .hidden classaccess_safe_copy_fault
@@ -23,6 +24,7 @@ classaccess_safe_copy_fault:
 classaccess_safe_copy_resume:
   mov %rcx, %rax
   ret
+  .cfi_endproc
   .size classaccess_safe_copy, .-classaccess_safe_copy
 
   .p2align 4
@@ -30,6 +32,7 @@ classaccess_safe_copy_resume:
   .hidden classaccess_safe_load64
   .type classaccess_safe_load64,@function
 classaccess_safe_load64:
+  .cfi_startproc
   .globl classaccess_safe_load64_fault
   .hidden classaccess_safe_load64_fault
 classaccess_safe_load64_fault:
@@ -37,6 +40,7 @@ classaccess_safe_load64_fault:
   mov %rax, (%rsi)
   mov $1, %eax
   ret
+  .cfi_endproc
   .size classaccess_safe_load64, .-classaccess_safe_load64
 
   .p2align 4
@@ -44,6 +48,7 @@ classaccess_safe_load64_fault:
   .hidden classaccess_safe_load32
   .type classaccess_safe_load32,@function
 classaccess_safe_load32:
+  .cfi_startproc
   .globl classaccess_safe_load32_fault
   .hidden classaccess_safe_load32_fault
 classaccess_safe_load32_fault:
@@ -56,6 +61,7 @@ classaccess_safe_load32_fault:
 classaccess_safe_load_failed:
   xor %eax, %eax
   ret
+  .cfi_endproc
   .size classaccess_safe_load32, .-classaccess_safe_load32
 )");
 

@@ -61,6 +61,52 @@ called_endbr:
   ret
   .size called_endbr, .-called_endbr
 
+# Its neighbour, one function with two entries in all but name, goes on behind its first instruction.
+  .p2align 4
+  .globl called_shared_tail
+  .type called_shared_tail,@function
+called_shared_tail:
+  .cfi_startproc
+  mov %edi, %eax
+.Lcalled_shared:
+  add $3, %eax
+  nopl 0(%rax)
+  ret
+  .cfi_endproc
+  .size called_shared_tail, .-called_shared_tail
+  .p2align 4
+  .globl called_other_entry
+  .type called_other_entry,@function
+called_other_entry:
+  .cfi_startproc
+  lea (%rdi,%rdi), %eax
+  nopl 0(%rax)
+  jmp .Lcalled_shared
+  .cfi_endproc
+  .size called_other_entry, .-called_other_entry
+
+# An IFUNC; what it chooses has no symbol in a stripped library.
+  .p2align 4
+  .type called_chosen,@function
+called_chosen:
+  .cfi_startproc
+  lea 9(%rdi), %eax
+  nopl 0(%rax)
+  ret
+  .cfi_endproc
+  .size called_chosen, .-called_chosen
+  .p2align 4
+  .type called_resolver,@function
+called_resolver:
+  .cfi_startproc
+  lea called_chosen(%rip), %rax
+  ret
+  .cfi_endproc
+  .size called_resolver, .-called_resolver
+  .globl called_ifunc
+  .type called_ifunc,@gnu_indirect_function
+  .set called_ifunc, called_resolver
+
   .p2align 4
   .globl called_call_next
   .type called_call_next,@function
@@ -240,6 +286,8 @@ void called_spin(uint64_t iterations) {
 void called_empty() { asm volatile("nop; nop; nop; nop; nop"); }
 
 int called_by_pointer(int (*function)(int), int value) { return function(value) + 1; }
+
+long double called_long_double(long double value) { return value * 2; }
 
 void* called_return_address() { return __builtin_return_address(0); }
 }

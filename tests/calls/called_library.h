@@ -29,5 +29,9 @@ int called_backtrace(void** to, int count);
 void called_spin(uint64_t iterations);
 void called_empty();
 int called_by_pointer(int (*function)(int), int value);
+int called_shared_tail(int);  // the next one branches behind its first instruction
+int called_other_entry(int);
+int called_ifunc(int);  // called_chosen
+long double called_long_double(long double);
 void* called_return_address();
 }

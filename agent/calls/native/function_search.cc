@@ -1,43 +1,16 @@
 #include "agent/calls/native/function_search.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <link.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "agent/calls/native/elf_file.h"
+
 namespace classaccess {
 namespace {
-
-// A file's bytes, read whole tables at a time: nothing it says is believed before it is compared with its size.
-class File {
- public:
-  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat status;
-    if (fd_ >= 0 && fstat(fd_, &status) == 0) size_ = static_cast<uint64_t>(status.st_size);
-  }
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  File(const File&) = delete;
-  template <typename T>
-  bool read(uint64_t at, size_t count, std::vector<T>* out) const {
-    if (at > size_ || count > (size_ - at) / sizeof(T)) return false;
-    out->resize(count);
-    return pread(fd_, out->data(), count * sizeof(T), static_cast<off_t>(at)) ==
-           static_cast<ssize_t>(count * sizeof(T));
-  }
-
- private:
-  int fd_;
-  uint64_t size_ = 0;
-};
 
 struct Symbol {
   uint64_t value, size;
@@ -45,47 +18,13 @@ struct Symbol {
   bool ifunc;
 };
 
-bool read_sections(const File& file, std::vector<Elf64_Shdr>* sections) {
-  std::vector<Elf64_Ehdr> header;
-  return file.read(0, 1, &header) && memcmp(header[0].e_ident, ELFMAG, SELFMAG) == 0 &&
-         header[0].e_ident[EI_CLASS] == ELFCLASS64 && header[0].e_machine == EM_X86_64 &&
-         header[0].e_shentsize == sizeof(Elf64_Shdr) && file.read(header[0].e_shoff, header[0].e_shnum, sections);
-}
-
-// Where a separate debug file of it would be.
-std::vector<std::string> debug_files(const File& file, const std::vector<Elf64_Shdr>& sections,
-                                     const std::string& path) {
-  std::vector<std::string> found;
-  for (const Elf64_Shdr& section : sections) {
-    if (section.sh_type != SHT_NOTE) continue;
-    std::vector<uint8_t> note;
-    constexpr size_t kMost = 4096, kHead = 16;
-    if (section.sh_size > kMost || !file.read(section.sh_offset, section.sh_size, &note)) continue;
-    Elf64_Nhdr head;
-    if (note.size() < kHead) continue;
-    memcpy(&head, note.data(), sizeof(head));
-    if (head.n_type != NT_GNU_BUILD_ID || head.n_namesz != 4 || head.n_descsz > note.size() - kHead ||
-        head.n_descsz < 2)
-      continue;
-    std::string hex;
-    for (size_t i = 0; i < head.n_descsz; ++i) {
-      char two[3];
-      snprintf(two, sizeof(two), "%02x", note[kHead + i]);
-      hex += two;
-    }
-    found.push_back("/usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
-  }
-  found.push_back("/usr/lib/debug" + path + ".debug");
-  found.push_back("/usr/lib/debug" + path);
-  return found;
-}
-
 bool is_function(const Elf64_Sym& symbol) {
   const int type = ELF64_ST_TYPE(symbol.st_info);
   return (type == STT_FUNC || type == STT_GNU_IFUNC) && symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0;
 }
 
-void read_symbols(const File& file, const std::vector<Elf64_Shdr>& sections, std::vector<Symbol>* out) {
+void read_symbols(const ElfFile& file, std::vector<Symbol>* out) {
+  const std::vector<Elf64_Shdr>& sections = file.sections();
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
     if (section.sh_entsize != sizeof(Elf64_Sym) || section.sh_link >= sections.size()) continue;
@@ -153,17 +92,11 @@ uint64_t library_changes() {
 
 std::vector<FoundFunction> functions_of(const LoadedLibrary& library) {
   std::vector<Symbol> symbols;
-  File file(library.path);
-  std::vector<Elf64_Shdr> sections;
-  if (!read_sections(file, &sections)) return {};
-  read_symbols(file, sections, &symbols);
-  for (const std::string& path : debug_files(file, sections, library.path)) {
-    File debug(path);
-    std::vector<Elf64_Shdr> debug_sections;
-    if (!read_sections(debug, &debug_sections)) continue;
-    read_symbols(debug, debug_sections, &symbols);
-    break;
-  }
+  const ElfFile file(library.path);
+  if (!file.is_good()) return {};
+  read_symbols(file, &symbols);
+  const std::string debug = separate_debug_file(file, library.path);
+  if (!debug.empty()) read_symbols(ElfFile(debug), &symbols);
   std::erase_if(symbols, [&](const Symbol& s) {
     return library.base + s.value < library.low || library.base + s.value >= library.high;
   });
@@ -175,7 +108,7 @@ std::vector<FoundFunction> functions_of(const LoadedLibrary& library) {
                 symbols.end());
   // The end of the section that holds the code: what lies behind is none.
   auto section_end = [&](uint64_t value) {
-    for (const Elf64_Shdr& section : sections) {
+    for (const Elf64_Shdr& section : file.sections()) {
       if ((section.sh_flags & SHF_EXECINSTR) != 0 && value - section.sh_addr < section.sh_size) {
         return section.sh_addr + section.sh_size;
       }

@@ -1,22 +1,22 @@
 #include "agent/calls/native/native_calls.h"
 
-#include <asm/prctl.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <string.h>
-#include <sys/syscall.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 
-#include "agent/base/raw_syscall.h"
 #include "agent/calls/call_sink.h"
+#include "agent/calls/native/branches_inside.h"
 #include "agent/calls/native/function_search.h"
 #include "agent/calls/native/make_hook.h"
 #include "agent/calls/native/native_cost.h"
 #include "agent/calls/native/patch_round.h"
+#include "agent/calls/native/shadow_stack.h"
 #include "agent/calls/native_hooks.h"
 
 namespace classaccess {
@@ -83,9 +83,23 @@ struct Wanted {
   uint32_t hook = 0, function = 0;
 };
 
+// Those that other code enters in the middle of their first bytes are refused after all.
+void drop_entered_in_the_middle(const LoadedLibrary& library, size_t first, std::vector<Wanted>* out) {
+  std::vector<uint64_t> patches;
+  for (size_t i = first; i < out->size(); ++i) patches.push_back(g_native_hooks.row((*out)[i].hook).patch);
+  const std::vector<uint64_t> entered = entered_in_the_middle(library.low, library.high, patches);
+  auto is_entered = [&](const Wanted& item) {
+    if (!std::binary_search(entered.begin(), entered.end(), g_native_hooks.row(item.hook).patch)) return false;
+    if (item.function != 0) refuse_call_function(item.function, "other code branches into its first bytes");
+    return true;
+  };
+  out->erase(std::remove_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), is_entered), out->end());
+}
+
 // What of one library is wanted and can be hooked; the rest gets its row with the reason.
 void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* out) {
   const bool has_longjmp = library.name.rfind("libc.", 0) == 0;
+  const size_t first = out->size();
   bool asked = false;
   for (const Pattern& pattern : g_patterns) asked |= matches_glob(pattern.library, library.name);
   if (!asked && !has_longjmp) return;
@@ -120,8 +134,14 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
         why = "an IFUNC whose choice is not known";
       else if (known != by_entry.end())
         code = known->second->code;
-      else
-        why = "an IFUNC whose choice has no symbol";
+      else {
+        // Of a stripped library: the choice is a local function.
+        code = FunctionCode();
+        code.entry = address;
+        code.size = size_by_unwind_table(address);
+        code.limit = address + code.size;
+        if (code.size == 0) why = "an IFUNC whose choice has neither a symbol nor an unwind table";
+      }
     }
     if (!g_listed.insert(code.entry).second) continue;
     Wanted item;
@@ -143,6 +163,7 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
     out->push_back(item);
   }
   if (handle != nullptr) dlclose(handle);
+  drop_entered_in_the_middle(library, first, out);
 }
 
 // It was unloaded, and its hooks with it; it may come again.
@@ -185,19 +206,12 @@ void scan() {
   }
 }
 
-// arch_prctl(ARCH_SHSTK_STATUS): user shadow stacks would miss each replaced return address.
-bool has_shadow_stack() {
-  constexpr long kStatus = 0x5005;
-  uint64_t features = 0;
-  return raw_syscall(SYS_arch_prctl, kStatus, reinterpret_cast<long>(&features)) == 0 && (features & 1) != 0;
-}
-
 }  // namespace
 
 std::string start_native_calls(const std::vector<std::string>& patterns) {
   std::lock_guard lock(g_mutex);
   if (g_active) return "native calls are timed already";
-  if (has_shadow_stack()) {
+  if (has_shadow_stack(g_ask_shadow_stack())) {
     return "this process has a user shadow stack (CET), which forbids replaced return addresses: no native function is "
            "timed";
   }

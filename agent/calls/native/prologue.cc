@@ -178,6 +178,18 @@ std::string plan_prologue(const FunctionCode& function, Prologue* out) {
   return "";
 }
 
+bool branches_at(uint64_t start, uint64_t at, uint64_t low, uint64_t high) {
+  constexpr uint64_t kLongest = 16;
+  const CodeCopy code(start, at + kLongest);
+  while (start <= at) {
+    Step step;
+    if (!read_step(code, start, &step)) return true;
+    if (start + step.in.length > at) return step.has_target && step.target >= low && step.target < high;
+    start += step.in.length;
+  }
+  return false;
+}
+
 size_t write_copy(Prologue* prologue, uint64_t at, uint8_t* to) {
   size_t length = 0;
   bool ended = false, reachable = true;

@@ -32,6 +32,10 @@ struct Prologue {
 // Empty string and *out filled, or why the entry cannot be patched.
 std::string plan_prologue(const FunctionCode& function, Prologue* out);
 
+// Whether the instruction that covers `at`, of a function that begins at `start`, branches to [low, high). True if it
+// cannot be said.
+bool branches_at(uint64_t start, uint64_t at, uint64_t low, uint64_t high);
+
 constexpr size_t kMaxCopy = 160;
 // The copy as it runs at `at`, with a jump back behind it; returns its length, 0 if something is out of reach.
 size_t write_copy(Prologue* prologue, uint64_t at, uint8_t* to);
