@@ -56,6 +56,20 @@ JNIEXPORT jint JNICALL Java_shapes_Native_redefine(JNIEnv* jni, jclass, jclass t
   return error;
 }
 
+JNIEXPORT jint JNICALL Java_shapes_Native_retransform(JNIEnv* jni, jclass, jclass type) {
+  JavaVM* vm = nullptr;
+  static jvmtiEnv* jvmti = nullptr;
+  if (jni->GetJavaVM(&vm) != JNI_OK) return -1;
+  if (jvmti == nullptr) {
+    if (vm->GetEnv(reinterpret_cast<void**>(&jvmti), JVMTI_VERSION_11) != JNI_OK) return -1;
+    jvmtiCapabilities wanted;
+    std::memset(&wanted, 0, sizeof(wanted));
+    wanted.can_retransform_classes = 1;
+    if (jvmti->AddCapabilities(&wanted) != JVMTI_ERROR_NONE) return -2;
+  }
+  return jvmti->RetransformClasses(1, &type);
+}
+
 JNIEXPORT jint JNICALL Java_shapes_Native_attach(JNIEnv* jni, jclass, jobjectArray touches, jint n, jint m) {
   JavaVM* vm = nullptr;
   if (jni->GetJavaVM(&vm) != JNI_OK) return -1;

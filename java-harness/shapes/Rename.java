@@ -7,12 +7,12 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /** Class files with other names in them (JVM specification 4.4): any name, also one no file could have. */
-final class Rename {
+public final class Rename {
     private static final int UTF8 = 1;
 
     private Rename() {}
 
-    static byte[] read(Class<?> type) throws IOException {
+    public static byte[] read(Class<?> type) throws IOException {
         String file = type.getName().replace('.', '/').concat(".class");
         try (InputStream in = type.getClassLoader().getResourceAsStream(file)) {
             return in.readAllBytes();
@@ -20,7 +20,7 @@ final class Rename {
     }
 
     /** Every constant that is names[0] becomes names[1], and so on in pairs. */
-    static byte[] rename(byte[] file, String... names) throws IOException {
+    public static byte[] rename(byte[] file, String... names) throws IOException {
         DataInputStream in = new DataInputStream(new java.io.ByteArrayInputStream(file));
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
