@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "agent/base/arena.h"
+#include "agent/base/raw_log.h"
 #include "agent/base/raw_syscall.h"
 #include "agent/base/reserve.h"
 #include "agent/base/wake.h"
@@ -29,21 +30,22 @@ namespace {
 __thread CallThread* t_own_call_thread __attribute__((tls_model("initial-exec")));
 __thread bool t_claiming __attribute__((tls_model("initial-exec")));
 
-constexpr size_t kNameBytes = 16 << 20;
+constexpr size_t kNameBytes = 64 << 20;
 constexpr size_t kStatBytes = size_t{1} << 30;  // more would push libraries loaded later out of reach of stubs
 constexpr uint32_t kContextSlots = 1u << 21;
 constexpr uint32_t kStatBlocks = kMaxCallFunctions / CallThread::kStatsInBlock;
 
 Arena g_names, g_stats;
-// (outer, function) -> inner, all in one word: 20, 16 and 20 bits, and a bit that says it is used.
+// (outer, function) -> inner, all in one word: 20, 20 and 20 bits, and a bit that says it is used.
+constexpr int kFunctionBits = 20, kInnerShift = 40;
 std::atomic<uint64_t>* g_inner = nullptr;
 pthread_key_t g_end_key;
 bool g_started = false;
 
-static_assert(kMaxCallContexts <= 1u << 20 && kMaxCallFunctions <= 1u << 16);
+static_assert(kMaxCallContexts <= 1u << 20 && kMaxCallFunctions <= 1u << 20);
 
 uint64_t inner_key(uint32_t outer, uint32_t function) {
-  return uint64_t{1} << 63 | static_cast<uint64_t>(outer) << 16 | function;
+  return uint64_t{1} << 63 | static_cast<uint64_t>(outer) << kFunctionBits | function;
 }
 
 bool is_under_way(uint32_t context, uint32_t function) {
@@ -78,12 +80,19 @@ void thread_ends(void* thread) {
 
 uint32_t add_call_function(FunctionKind kind, Loaded loaded, const char* name, const char* library, uint64_t address,
                            const char* refused) {
-  uint32_t id = g_call_functions.claim();
-  if (id == 0) return 0;
+  const char* copy = g_names.copy(name, strlen(name));
+  uint32_t id = copy[0] == name[0] ? g_call_functions.claim() : 0;
+  if (id == 0) {
+    if (g_call_counters.functions_full.fetch_add(1, std::memory_order_relaxed) == 0) {
+      raw_log(LogLevel::kWarn, "calls: too many functions for one process (all recordings together): %s is not timed",
+              name);
+    }
+    return 0;
+  }
   CallFunction& row = g_call_functions.row(id);
   row.kind = kind;
   row.loaded = loaded;
-  row.name = g_names.copy(name, strlen(name));
+  row.name = copy;
   row.library = g_names.copy(library, strlen(library));
   row.address = address;
   if (refused != nullptr) row.refused.store(g_names.copy(refused, strlen(refused)), std::memory_order_relaxed);
@@ -126,11 +135,12 @@ uint32_t inner_context(uint32_t outer, uint32_t function) {
         row.function = function;
         row.ready.store(true, std::memory_order_release);
       }
-      uint64_t made = key | static_cast<uint64_t>(inner) << 36;
+      uint64_t made = key | static_cast<uint64_t>(inner) << kInnerShift;
       // If another thread was faster our row is one too many of the same meaning.
       if (g_inner[at].compare_exchange_strong(word, made, std::memory_order_acq_rel)) return inner;
     }
-    if ((word & ~(uint64_t{0xfffff} << 36)) == key) return static_cast<uint32_t>(word >> 36 & 0xfffff);
+    if ((word & ~(uint64_t{0xfffff} << kInnerShift)) == key)
+      return static_cast<uint32_t>(word >> kInnerShift & 0xfffff);
   }
   g_call_counters.contexts_full.fetch_add(1, std::memory_order_relaxed);
   return outer;
@@ -237,7 +247,8 @@ namespace {
 
 // The blocks stay taken: the arena gives nothing back.
 void clear_stats(CallThread* thread) {
-  for (uint32_t i = 0; i < kStatBlocks; ++i) {
+  const uint32_t used = g_call_functions.end() / CallThread::kStatsInBlock + 1;
+  for (uint32_t i = 0; i < kStatBlocks && i < used; ++i) {
     CallStat* block = thread->stats[i].load(std::memory_order_relaxed);
     for (uint32_t j = 0; block != nullptr && j < CallThread::kStatsInBlock; ++j) {
       uint32_t function = block[j].function;

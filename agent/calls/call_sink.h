@@ -40,11 +40,11 @@ struct CallFunction {
   uint64_t address = 0;                       // native: of its entry; 0: Java
   std::atomic<const char*> refused{nullptr};  // why it is not timed; may come later
 };
-constexpr uint32_t kMaxCallFunctions = 1u << 16;
+constexpr uint32_t kMaxCallFunctions = 1u << 20;  // of all recordings of the process: numbers are not used again
 extern AppendTable<CallFunction> g_call_functions;
 // The first of this recording: what lies before is of earlier ones.
 extern std::atomic<uint32_t> g_first_call_function;
-// A filled and published row (texts are copied); 0: the table is full. Any normal thread.
+// A filled and published row (texts are copied); 0: the table is full (counted, said once). Any normal thread.
 uint32_t add_call_function(FunctionKind kind, Loaded loaded, const char* name, const char* library, uint64_t address,
                            const char* refused = nullptr);
 void refuse_call_function(uint32_t id, const char* why);
@@ -149,15 +149,16 @@ struct CallThread {
 };
 
 struct CallCounters {
-  std::atomic<uint64_t> rows_dropped{0};   // single rows only, the ring was full for too long
-  std::atomic<uint64_t> threads_full{0};   // calls of threads that found no CallThread
-  std::atomic<uint64_t> contexts_full{0};  // calls whose context found no row: the outer one's
-  std::atomic<uint64_t> memory_full{0};    // calls not added up: no room for a CallStat
-  std::atomic<uint64_t> too_deep{0};       // untimed: kMaxFrames
-  std::atomic<uint64_t> busy{0};           // untimed: inside an enter or leave of the same thread (signal handler)
-  std::atomic<uint64_t> no_shadow{0};      // untimed: the stack's shadow could not be mapped
-  std::atomic<uint64_t> other_caller{0};   // untimed: not entered by a call of this function
-  std::atomic<uint64_t> code_cache{0};     // untimed: called from code whose return address HotSpot reads
+  std::atomic<uint64_t> rows_dropped{0};    // single rows only, the ring was full for too long
+  std::atomic<uint64_t> threads_full{0};    // calls of threads that found no CallThread
+  std::atomic<uint64_t> contexts_full{0};   // calls whose context found no row: the outer one's
+  std::atomic<uint64_t> memory_full{0};     // calls not added up: no room for a CallStat
+  std::atomic<uint64_t> functions_full{0};  // functions that found no row: not timed
+  std::atomic<uint64_t> too_deep{0};        // untimed: kMaxFrames
+  std::atomic<uint64_t> busy{0};            // untimed: inside an enter or leave of the same thread (signal handler)
+  std::atomic<uint64_t> no_shadow{0};       // untimed: the stack's shadow could not be mapped
+  std::atomic<uint64_t> other_caller{0};    // untimed: not entered by a call of this function
+  std::atomic<uint64_t> code_cache{0};      // untimed: called from code whose return address HotSpot reads
 };
 extern CallCounters g_call_counters;
 

@@ -34,6 +34,7 @@ constexpr Meaning kMeanings[] = {
     {"call_rows_dropped", true, "single rows of calls lost, the statistics have them: the writer was too slow"},
     {"call_threads_full", true, "calls that were not timed: too many threads, or virtual threads inside of calls"},
     {"call_contexts_full", true, "calls whose accesses are counted for the calls round them only"},
+    {"call_functions_full", true, "functions that are not timed: too many in this process"},
     {"call_memory_full", true, "calls that are not in the statistics: no memory"},
     {"call_too_deep", true, "calls that were not timed: too many inside each other"},
     {"call_no_shadow", true, "native calls that were not timed: no memory for return addresses"},

@@ -91,6 +91,7 @@ bool Diagnostics::set_calls(uint64_t rows, bool* changed) {
                           {"call_rows_dropped", counted(calls.rows_dropped), "rows"},
                           {"call_threads_full", counted(calls.threads_full), "calls"},
                           {"call_contexts_full", counted(calls.contexts_full), "calls"},
+                          {"call_functions_full", counted(calls.functions_full), "functions"},
                           {"call_memory_full", counted(calls.memory_full), "calls"},
                           {"call_too_deep", counted(calls.too_deep), "calls"},
                           {"call_busy", counted(calls.busy), "calls"},
