@@ -103,6 +103,19 @@ called_resolver:
   ret
   .cfi_endproc
   .size called_resolver, .-called_resolver
+  .globl called_alias
+  .type called_alias,@function
+  .set called_alias, called_shared_name
+  .p2align 4
+  .globl called_shared_name
+  .type called_shared_name,@function
+called_shared_name:
+  .cfi_startproc
+  lea 2(%rdi), %eax
+  nopl 0(%rax)
+  ret
+  .cfi_endproc
+  .size called_shared_name, .-called_shared_name
   .globl called_ifunc
   .type called_ifunc,@gnu_indirect_function
   .set called_ifunc, called_resolver

@@ -31,6 +31,7 @@ void called_empty();
 int called_by_pointer(int (*function)(int), int value);
 int called_shared_tail(int);  // the next one branches behind its first instruction
 int called_other_entry(int);
+int called_alias(int), called_shared_name(int);
 int called_ifunc(int);  // called_chosen
 long double called_long_double(long double);
 void* called_return_address();

@@ -58,6 +58,16 @@ TEST(NativeCalls, IfuncsOfTheCLibraryAreTimedOrRefused) {
   EXPECT_GE(strchr_totals.count, 100u) << strchr_totals.refused;
 }
 
+// One of them is timed, the others say which.
+TEST(NativeCalls, ASecondNameOfAFunctionIsSaid) {
+  Hooks hooks({"libcalled_library.so!called_alias", "libcalled_library.so!called_shared_name"});
+  ASSERT_EQ(hooks.error(), "");
+  EXPECT_EQ(called_shared_name(1), 3);
+  EXPECT_EQ(called_alias(2), 4);
+  EXPECT_EQ(hooks.of("called_alias").count, 2u);
+  EXPECT_EQ(hooks.of("called_shared_name").refused, "another name of called_alias");
+}
+
 TEST(NativeCalls, OtherCodeBranchesIntoTheFirstBytes) {
   Hooks hooks({"libcalled_library.so!*"});
   ASSERT_EQ(hooks.error(), "");

@@ -32,7 +32,7 @@ std::vector<Pattern> g_patterns;
 bool g_prepared = false, g_active = false, g_first_scan = true;
 std::atomic<uint64_t> g_seen_changes{0};
 std::map<uint64_t, LoadedLibrary> g_scanned;  // by base
-std::set<uint64_t> g_listed;                  // entries that have a row of this recording
+std::map<uint64_t, std::string> g_listed;     // entries met in this recording, and under which name
 
 // Which must not have another return address, or none of ours in their first bytes.
 const char* must_not_be_hooked(const std::string& library, const std::string& name) {
@@ -143,7 +143,14 @@ void collect(const LoadedLibrary& library, Loaded loaded, std::vector<Wanted>* o
         if (code.size == 0) why = "an IFUNC whose choice has neither a symbol nor an unwind table";
       }
     }
-    if (!g_listed.insert(code.entry).second) continue;
+    auto [known, is_new] = g_listed.try_emplace(code.entry, function.name);
+    if (!is_new) {
+      if (wanted && known->second != function.name) {
+        add_call_function(FunctionKind::kNative, loaded, function.name.c_str(), library.name.c_str(), code.entry,
+                          ("another name of " + known->second).c_str());
+      }
+      continue;
+    }
     Wanted item;
     if (why.empty()) why = make_hook(library.low, library.high, code, &item.hook);
     if (wanted) {
