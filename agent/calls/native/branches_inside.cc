@@ -26,11 +26,11 @@ uint64_t function_start(uint64_t at) {
   return reinterpret_cast<uint64_t>(bases.function);
 }
 
-// Bytes in the middle of patches, as bits over [low, high).
+// Bytes in the middle of patches, as bits over [low, high), by their offset.
 class MiddleBytes {
  public:
   MiddleBytes(uint64_t low, uint64_t high, const std::vector<uint64_t>& patches)
-      : low_(low), size_(high - low), bits_((size_ + 63) / 64) {
+      : size_(high - low), bits_((size_ + 63) / 64) {
     for (uint64_t patch : patches) {
       for (uint64_t i = 1; i < kJumpBytes; ++i) {
         const uint64_t offset = patch + i - low;
@@ -38,19 +38,30 @@ class MiddleBytes {
       }
     }
   }
-  bool has(uint64_t address) const {
-    const uint64_t offset = address - low_;
-    return offset < size_ && (bits_[offset / 64] >> offset % 64 & 1) != 0;
-  }
+  bool has(uint64_t offset) const { return offset < size_ && (bits_[offset / 64] >> offset % 64 & 1) != 0; }
 
  private:
-  uint64_t low_, size_;
+  uint64_t size_;
   std::vector<uint64_t> bits_;
 };
 
+// What an opcode's first byte may begin.
+enum class Branch : uint8_t { kNone, kShort, kNear, kTwoBytes };
+struct BranchOf {
+  Branch kind[256] = {};
+  constexpr BranchOf() {
+    for (int op = 0x70; op < 0x80; ++op) kind[op] = Branch::kShort;
+    for (int op : {0xe0, 0xe1, 0xe2, 0xe3, 0xeb}) kind[op] = Branch::kShort;
+    for (int op : {0xe8, 0xe9}) kind[op] = Branch::kNear;
+    kind[0x0f] = Branch::kTwoBytes;
+  }
+};
+constexpr BranchOf kBranchOf;
+
 // The code as it is in memory; what cannot be read is zero.
 std::vector<uint8_t> code_between(uint64_t low, uint64_t high) {
-  std::vector<uint8_t> code(high - low);
+  constexpr uint64_t kBehind = 6;  // room for a displacement
+  std::vector<uint8_t> code(high - low + kBehind);
   for (uint64_t at = low; at < high;) {
     const uint64_t end = std::min(high, (at / kPage + 1) * kPage);
     (void)safe_copy(code.data() + (at - low), at, end - at);
@@ -69,7 +80,6 @@ std::vector<uint64_t> entered_in_the_middle(uint64_t low, uint64_t high, std::ve
   std::vector<uint64_t> found;
   // Bytes that look like a branch there. Whether they are one is asked only then.
   auto look = [&](uint64_t at, uint64_t target) {
-    if (!middle.has(target)) return;
     const uint64_t patch = *std::prev(std::upper_bound(patches.begin(), patches.end(), target));
     if (!found.empty() && found.back() == patch) return;
     const uint64_t start = function_start(at);
@@ -77,16 +87,27 @@ std::vector<uint64_t> entered_in_the_middle(uint64_t low, uint64_t high, std::ve
     if (start != 0 && (at - patch < kJumpBytes || !branches_at(start, at, patch + 1, patch + kJumpBytes))) return;
     found.push_back(patch);
   };
-  for (uint64_t i = 0; i + 2 <= code.size(); ++i) {
-    const uint8_t op = code[i];
-    if ((op & 0xf0) == 0x70 || op == 0xeb || (op & 0xfc) == 0xe0) {
-      look(low + i, low + i + 2 + static_cast<uint64_t>(static_cast<int8_t>(code[i + 1])));
-    } else if (op == 0xe9 || op == 0xe8 || (op == 0x0f && (code[i + 1] & 0xf0) == 0x80)) {
-      const uint64_t displacement = i + (op == 0x0f ? 2 : 1);
-      if (displacement + 4 > code.size()) continue;
-      int32_t distance;
-      memcpy(&distance, &code[displacement], 4);
-      look(low + i, low + displacement + 4 + static_cast<uint64_t>(static_cast<int64_t>(distance)));
+  const uint8_t* bytes = code.data();
+  const uint64_t size = code.size(), last = size - 6;
+  for (uint64_t i = 0; size >= 6 && i <= last; ++i) {
+    switch (kBranchOf.kind[bytes[i]]) {
+      case Branch::kShort: {
+        const uint64_t to = i + 2 + static_cast<uint64_t>(static_cast<int8_t>(bytes[i + 1]));
+        if (middle.has(to)) look(low + i, low + to);
+        break;
+      }
+      case Branch::kTwoBytes:
+        if ((bytes[i + 1] & 0xf0) != 0x80) break;
+        [[fallthrough]];
+      case Branch::kNear: {
+        const uint64_t at = i + (bytes[i] == 0x0f ? 2 : 1);
+        int32_t distance;
+        memcpy(&distance, bytes + at, 4);
+        const uint64_t to = at + 4 + static_cast<uint64_t>(static_cast<int64_t>(distance));
+        if (middle.has(to)) look(low + i, low + to);
+        break;
+      }
+      case Branch::kNone: break;
     }
   }
   std::sort(found.begin(), found.end());

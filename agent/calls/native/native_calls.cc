@@ -86,8 +86,14 @@ struct Wanted {
 // Those that other code enters in the middle of their first bytes are refused after all.
 void drop_entered_in_the_middle(const LoadedLibrary& library, size_t first, std::vector<Wanted>* out) {
   std::vector<uint64_t> patches;
+  if (out->size() == first) return;
   for (size_t i = first; i < out->size(); ++i) patches.push_back(g_native_hooks.row((*out)[i].hook).patch);
-  const std::vector<uint64_t> entered = entered_in_the_middle(library.low, library.high, patches);
+  // Asked for longjmp in the C library at every start.
+  static std::vector<uint64_t> same, entered;
+  if (patches != same) {
+    entered = entered_in_the_middle(library.low, library.high, patches);
+    same = library.name.rfind("libc.", 0) == 0 ? patches : std::vector<uint64_t>();
+  }
   auto is_entered = [&](const Wanted& item) {
     if (!std::binary_search(entered.begin(), entered.end(), g_native_hooks.row(item.hook).patch)) return false;
     if (item.function != 0) refuse_call_function(item.function, "other code branches into its first bytes");
