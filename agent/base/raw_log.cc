@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/base/terminal_line.h"
+
 namespace classaccess {
 namespace {
 
@@ -89,6 +91,7 @@ void raw_log(LogLevel level, const char* format, ...) {
     }
   }
   va_end(args);
+  before_output(g_fd);
   line.write_to(g_fd);
   errno = saved_errno;
 }

@@ -88,6 +88,8 @@ ControlClient::Found ControlClient::open(int seconds) {
   return Found::kYes;
 }
 
+void ControlClient::unlock() { flock(fd_, LOCK_UN); }
+
 bool ControlClient::wait_for_answer(uint32_t number, int seconds, std::string* reason) {
   std::string name = "process " + std::to_string(target_.pid());
   for (double until = now() + seconds;;) {

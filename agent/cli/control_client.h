@@ -21,6 +21,11 @@ class ControlClient {
   Found open(int seconds);
   const std::string& problem() const { return problem_; }
 
+  // Others may give commands from here on; ask() is not allowed any more.
+  void unlock();
+  // Mapped as long as this lives.
+  ControlBlock* block() { return block_; }
+
   // True: carried out; *answer is what the agent says. False: *answer is the reason.
   bool ask(ControlCommand command, const std::string& arguments, int seconds, std::string* answer);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/cli/injector.h"
+#include "agent/cli/live_line.h"
 #include "classaccess/control.h"
 
 namespace classaccess {
@@ -28,7 +29,8 @@ std::string other_way(const std::string& library, const std::string& options) {
   return "start it with -agentpath:" + library + (options.empty() ? "" : "=" + options) + " instead";
 }
 
-[[noreturn]] void help(pid_t program, int ready, int control, ControlBlock* block, const std::string& library) {
+[[noreturn]] void help(pid_t program, int ready, int control, ControlBlock* block, const std::string& library,
+                       bool progress) {
   // A terminal's signals are for the program.
   sigset_t all;
   sigfillset(&all);
@@ -41,12 +43,18 @@ std::string other_way(const std::string& library, const std::string& options) {
   dprintf(ready, "%s\n", problem.empty() ? "ready" : problem.c_str());
   close(ready);
   if (problem.empty()) injector.follow();
+  bool created = block->stage.load(std::memory_order_acquire) == static_cast<uint32_t>(InjectionStage::kCreating);
+  if (progress && created && LiveLine::possible()) {
+    close_range(3, ~0u, 0);  // pipes that somebody waits for
+    LiveLine(block, program).watch(false, nullptr);
+  }
   _exit(0);
 }
 
 }  // namespace
 
-std::string launch(const std::vector<std::string>& command, const std::string& library, const std::string& options) {
+std::string launch(const std::vector<std::string>& command, const std::string& library, const std::string& options,
+                   bool progress) {
   if (library.find('=') != std::string::npos) return "the path of libclassaccess.so may hold no '=': " + library;
   if (library.size() >= sizeof(LoadingData::library)) return "the library's path is too long";
   if (options.size() >= ControlBlock::kTextBytes) return "the options are too long";
@@ -70,7 +78,7 @@ std::string launch(const std::vector<std::string>& command, const std::string& l
   if (child < 0) return std::string("fork: ") + strerror(errno);
   if (child == 0) {
     close(ready[0]);
-    if (fork() == 0) help(own, ready[1], control, block, library);
+    if (fork() == 0) help(own, ready[1], control, block, library, progress);
     _exit(0);
   }
   close(ready[1]);

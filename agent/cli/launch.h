@@ -14,7 +14,9 @@
 
 namespace classaccess {
 
+// With `progress` the helper stays and draws the live line (live_line.h) until the JVM ends.
 // Returns only if it fails: the reason.
-std::string launch(const std::vector<std::string>& command, const std::string& library, const std::string& options);
+std::string launch(const std::vector<std::string>& command, const std::string& library, const std::string& options,
+                   bool progress);
 
 }  // namespace classaccess

@@ -1,5 +1,6 @@
 // The classaccess command (interface.md section 3). Exit status: 0 success, 1 failure, 2 bad
 // usage; of `run` the JVM's.
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "agent/cli/doctor.h"
 #include "agent/cli/hotspot_attach.h"
 #include "agent/cli/launch.h"
+#include "agent/cli/live_line.h"
 #include "agent/cli/option_text.h"
 #include "agent/cli/report_command.h"
 #include "agent/cli/target_process.h"
@@ -42,6 +44,7 @@ struct Arguments {
   std::string agent;
   GivenOptions options;
   std::vector<std::string> command;
+  bool no_progress = false;
 };
 
 // Whatever is wrong with the options is wrong before anything happens. Empty or the message.
@@ -80,6 +83,29 @@ int detach(const Arguments& arguments) {
   return status;
 }
 
+volatile sig_atomic_t g_interrupted = 0;
+
+// Only where the user has a prompt to go back to: a command in a script goes on when it has attached.
+bool wants_live_line(const Arguments& arguments) {
+  return !arguments.no_progress && getpgrp() == getpid() && isatty(STDIN_FILENO) != 0 && LiveLine::possible();
+}
+
+void show_live_line(ControlClient* client, int pid) {
+  client->unlock();
+  struct sigaction action = {};
+  action.sa_handler = [](int) { g_interrupted = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  switch (LiveLine(client->block(), pid).watch(true, &g_interrupted)) {
+    case LiveLine::End::kInterrupted:
+      fprintf(stderr, "classaccess: the recording goes on; `classaccess stop %d` ends it\n", pid);
+      break;
+    case LiveLine::End::kEnded: fprintf(stderr, "classaccess: the recording has ended\n"); break;
+    case LiveLine::End::kGone: fprintf(stderr, "\nclassaccess: process %d has ended\n", pid); break;
+    case LiveLine::End::kNotHere: break;
+  }
+}
+
 int attach(const Arguments& arguments) {
   std::string problem = check_options(arguments.options);
   if (!problem.empty()) return fail(problem, kUsage);
@@ -115,7 +141,11 @@ int attach(const Arguments& arguments) {
   if (!ok && loaded && client.ask(ControlCommand::kDetach, "", arguments.seconds, &ignored)) {
     wait_for_thread_end(arguments.pid);
   }
-  return print(ok, answer);
+  int status = print(ok, answer);
+  if (!ok || !wants_live_line(arguments)) return status;
+  fflush(stdout);
+  show_live_line(&client, arguments.pid);
+  return status;
 }
 
 int run(const Arguments& arguments) {
@@ -123,7 +153,7 @@ int run(const Arguments& arguments) {
   if (!problem.empty()) return fail(problem, kUsage);
   std::string library = find_agent_library(arguments.agent, &problem);
   if (library.empty()) return fail(problem);
-  return fail(launch(arguments.command, library, option_text(arguments.options)));
+  return fail(launch(arguments.command, library, option_text(arguments.options), !arguments.no_progress));
 }
 
 int doctor(DoctorPlaces places) {
@@ -144,6 +174,10 @@ void add_options(CLI::App* command, Arguments* arguments) {
         ->default_str(row.fallback)
         ->group("Options of the agent");
   }
+}
+
+void add_progress(CLI::App* command, Arguments* arguments) {
+  command->add_flag("--no-progress", arguments->no_progress, "no live line on the terminal");
 }
 
 void add_pid(CLI::App* command, Arguments* arguments) {
@@ -168,6 +202,7 @@ int run_command(int argc, char** argv) {
 
   CLI::App* command = add("run", "starts a Java program with a recording; becomes it", [&] { return run(arguments); });
   command->add_option("--agent", arguments.agent, "libclassaccess.so, if it is not beside this command");
+  add_progress(command, &arguments);
   add_options(command, &arguments);
   command->add_option("COMMAND", arguments.command, "what to run, behind --: java and its arguments")->required();
   command->footer("classaccess run --classes Foo -- java -jar app.jar");
@@ -175,6 +210,7 @@ int run_command(int argc, char** argv) {
   command = add("attach", "starts a recording in a JVM that runs", [&] { return attach(arguments); });
   add_pid(command, &arguments);
   command->add_option("--agent", arguments.agent, "libclassaccess.so, if it is not beside this command");
+  add_progress(command, &arguments);
   add_options(command, &arguments);
 
   command = add("detach", "ends the recording and leaves nothing in the JVM but the library",

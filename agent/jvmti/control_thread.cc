@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "agent/base/raw_syscall.h"
+#include "agent/base/terminal_line.h"
 #include "agent/protect/heap_gate.h"
 
 #ifndef CLASSACCESS_VERSION
@@ -133,9 +134,24 @@ void ControlThread::unmap() {
   ControlBlock* block = block_;
   block_ = nullptr;
   memset(block->magic, 0, sizeof(block->magic));
-  munmap(block, sizeof(ControlBlock));
+  unmap_unused(block);
   ::close(fd_);
   fd_ = -1;
+}
+
+// A thread that writes to the terminal may use it, and a writer that could not be waited for.
+void ControlThread::unmap_unused(ControlBlock* block) {
+  if (!set_terminal_line(nullptr)) return;
+  if (block->live.state.load(std::memory_order_acquire) == LiveCounts::kRecording) return;
+  munmap(block, sizeof(ControlBlock));
+}
+
+void ControlThread::end_live_line() {
+  if (block_ == nullptr) return;
+  block_->live.state.store(LiveCounts::kEnding, std::memory_order_release);
+  wake_all(&block_->live.state);
+  constexpr int kMilliseconds = 200;  // a drawer that is stopped, or the terminal is
+  for (int i = 0; i < kMilliseconds && block_->line.drawer.load(std::memory_order_acquire) != 0; ++i) usleep(1000);
 }
 
 void* ControlThread::thread_main(void* self) {
@@ -174,7 +190,7 @@ void ControlThread::serve() {
     block->answered.store(number, std::memory_order_release);
     wake_all(&block->answered);
     if (last) {
-      munmap(block, sizeof(ControlBlock));
+      unmap_unused(block);
       return;
     }
   }

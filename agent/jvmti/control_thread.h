@@ -40,10 +40,14 @@ class ControlThread {
   // The control file of another copy of the library is mapped in this process.
   bool other_in_process() const;
 
+  // The VM ends, nothing more is recorded: a live line is taken away, for which this waits a moment.
+  void end_live_line();
+
  private:
   static void* thread_main(void* self);
   void serve();
   void unmap();
+  static void unmap_unused(ControlBlock* block);
 
   ControlBlock* block_ = nullptr;
   int fd_ = -1;

@@ -9,6 +9,7 @@
 
 #include "agent/base/counters.h"
 #include "agent/base/safe_load.h"
+#include "agent/base/terminal_line.h"
 #include "agent/fault/fault_handler.h"
 #include "agent/jvmti/library_hooks.h"
 #include "agent/protect/armed_pages.h"
@@ -133,7 +134,12 @@ ssize_t h_read(int fd, void* to, size_t bytes) {
 
 ssize_t (*o_write)(int, const void*, size_t);
 ssize_t h_write(int fd, const void* from, size_t bytes) {
-  return with_buffer(from, Op::kLoad, CALLER, [=](const void* twin) { return o_write(fd, twin, bytes); });
+  return with_buffer(from, Op::kLoad, CALLER, [=](const void* twin) {
+    before_output(fd);
+    ssize_t result = o_write(fd, twin, bytes);
+    after_output(fd, twin, done(result));
+    return result;
+  });
 }
 
 // pread and pread64 are two names: each has its own original.

@@ -11,11 +11,13 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
+#include "agent/base/terminal_line.h"
 #include "agent/calls/native/native_calls.h"
 #include "agent/fault/java_thread.h"
 #include "agent/fault/probed_access.h"
 #include "agent/heap/object_header.h"
 #include "agent/hotspot/layout_probe.h"
+#include "agent/jvmti/control_thread.h"
 #include "agent/jvmti/events.h"
 #include "agent/jvmti/heap_system_calls.h"
 #ifdef CLASSACCESS_VERIFY
@@ -50,6 +52,7 @@ namespace {
 // In a forked child there is no writer; the heap itself is not inherited.
 Writer* g_writer_of_process = nullptr;
 void in_forked_child() {
+  forget_terminal_line();
   g_probes.release();
   g_recording.store(RecordingState::kClosed, std::memory_order_relaxed);
   if (g_writer_of_process != nullptr) g_writer_of_process->forget_in_child();
@@ -198,6 +201,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   sources.layout = &layout_;
   sources.tick = at_tick;
   sources.calls = times_calls();
+  if (g_control.block() != nullptr) sources.live = &g_control.block()->live;
   if (g_probed.enabled()) sources.collect_probes = ProbedAccess::collect;
   problem = writer_.start(sources, run_info(jni));
   if (!problem.empty()) return problem;
@@ -205,6 +209,7 @@ std::string Recording::begin_steps(JNIEnv* jni, jthread current) {
   g_writer_of_process = &writer_;
   if (!forks_watched) pthread_atfork([] { g_probes.hold(); }, [] { g_probes.release(); }, in_forked_child);
   forks_watched = true;
+  if (g_control.block() != nullptr) set_terminal_line(&g_control.block()->line);
   AgentScope scope;
   if (late_ && closes_heap()) {
     problem = convert_heap();

@@ -88,6 +88,7 @@ void Session::vm_death() {
   ended_ = true;
   g_control.close();
   if (Recording* recording = this->recording()) recording->end();
+  g_control.end_live_line();
 }
 
 std::string Session::attach(JavaVM* vm, const Options& options) {

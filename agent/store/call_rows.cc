@@ -95,6 +95,7 @@ void CallRows::take_stat(const CallStat& now, uint32_t thread_id, CallStat* last
   auto [at, is_new] = totals_.try_emplace({stat.function, thread_id});
   Total& total = at->second;
   made_row_ |= is_new;
+  counted_ += stat.count + stat.untimed - last->count - last->untimed;
   total.count += stat.count - last->count;
   total.untimed += stat.untimed - last->untimed;
   total.total += stat.total - last->total;

@@ -65,6 +65,7 @@ class CallRows {
   bool forget_missing_parents();
 
   uint64_t rows() const { return row_count_; }
+  uint64_t counted() const { return counted_; }
 
  private:
   struct StatKey {
@@ -113,6 +114,7 @@ class CallRows {
 
   const uint64_t max_rows_, started_ns_;
   uint64_t row_count_ = 0, next_seq_ = 1;
+  uint64_t counted_ = 0;  // calls, rows or not
   bool made_row_ = false;
   std::unordered_map<const CallThread*, Seen> seen_;
   std::map<StatKey, Total> totals_;

@@ -88,6 +88,7 @@ uint64_t Drain::round() {
     taken += commit_if_due();
     give_up_if_full();
   }
+  publish(now);
   return taken;
 }
 

@@ -90,6 +90,7 @@ class Drain {
                    bool has_object, int64_t object, int64_t at);
   uint64_t commit_if_due();
   void give_up_if_full();
+  void publish(uint64_t now);
 
   Database& database_;
   const WriterSources& sources_;
@@ -122,6 +123,7 @@ class Drain {
   std::vector<AccessRow> rows_;
   bool changed_ = false, probes_due_ = false;
   uint64_t last_probes_ns_ = 0;
+  uint64_t last_published_ns_ = 0;
   uint64_t last_commit_ns_ = 0, last_diagnostics_ns_ = 0, full_since_ns_ = 0, commit_interval_ns_;
 };
 

@@ -1,11 +1,13 @@
 #include "agent/store/writer.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/counters.h"
 #include "agent/base/raw_log.h"
+#include "agent/base/raw_syscall.h"
 #include "agent/base/wake.h"
 #include "agent/store/database.h"
 #include "agent/store/drain.h"
@@ -94,6 +97,7 @@ struct Writer::Impl {
   void end();
   bool finish();
   void fail_if_failed();
+  void tell(LiveCounts::State state);
   static void* thread_main(void* self);
 };
 
@@ -212,10 +216,19 @@ void Writer::forget_in_child() {
 void* Writer::Impl::thread_main(void* self) {
   prctl(PR_SET_NAME, "classaccess-wri");
   auto* writer = static_cast<Impl*>(self);
+  writer->tell(LiveCounts::kRecording);
   writer->database.wait_for_locks(0);
   writer->loop();
   writer->end();
+  writer->tell(writer->reported ? LiveCounts::kFailed : LiveCounts::kNone);
   return nullptr;
+}
+
+// Other processes wait too: no FUTEX_PRIVATE_FLAG.
+void Writer::Impl::tell(LiveCounts::State state) {
+  if (sources.live == nullptr) return;
+  sources.live->state.store(state, std::memory_order_release);
+  raw_syscall(SYS_futex, reinterpret_cast<long>(&sources.live->state), FUTEX_WAKE, INT32_MAX);
 }
 
 // Out of memory, most likely: an error like a full disk, never the end of the program.
@@ -298,6 +311,7 @@ void Writer::Impl::fail_if_failed() {
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   raw_log(LogLevel::kError, "%s; recording has ended, the program goes on (what was committed is readable)",
           database.error().c_str());
+  tell(LiveCounts::kFailed);
   drain->finalize();
   database.close_failed();
 }

@@ -25,6 +25,7 @@
 #include "agent/heap/gc_log.h"
 #include "agent/heap/method_table.h"
 #include "agent/store/page_rows.h"
+#include "classaccess/control.h"
 
 namespace classaccess {
 
@@ -41,6 +42,7 @@ struct WriterSources {
   // that is full. Null: there are no probes.
   void (*collect_probes)(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) = nullptr;
   bool calls = false;  // calls= was given: the call sink has something
+  LiveCounts* live = nullptr;  // of the control file; null: nobody looks
   // Called each round, every 25 ms at least, on the writer's thread. May be null. Holds to
   // what the writer holds to.
   void (*tick)() = nullptr;

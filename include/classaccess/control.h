@@ -20,7 +20,7 @@
 namespace classaccess {
 
 constexpr char kControlFileName[] = "classaccess-control";
-constexpr char kControlMagic[8] = {'C', 'L', 'A', 'C', 'T', 'L', '0', '1'};
+constexpr char kControlMagic[8] = {'C', 'L', 'A', 'C', 'T', 'L', '0', '2'};
 
 enum class ControlCommand : uint32_t { kNone = 0, kStatus, kSnapshot, kStart, kStop, kDetach };
 
@@ -31,6 +31,27 @@ enum class InjectionStage : uint32_t {
   kExecuting,    // the launcher starts itself anew: inject again
   kCreating,     // JNI_CreateJavaVM is called with -agentpath
   kFailed,       // `answer` says why
+};
+
+// How far the recording is, for a live line (agent/cli/live_line.h). Written by the agent: counts
+// by the writer thread: what has reached it. (Hot probes count in slots of their own, which are handed on when their
+// thread's buffer is full, at a collection and at the end: the counts run behind then, never ahead.)
+struct LiveCounts {
+  enum State : uint32_t { kNone = 0, kRecording, kFailed, kEnding };  // kEnding: the JVM
+  std::atomic<uint32_t> state;                                       // futex
+  std::atomic<uint64_t> accesses, page_touches, calls;
+  std::atomic<uint64_t> probes;
+  std::atomic<uint64_t> database_bytes;
+};
+
+// The live line on a terminal, as far as others who write there must know of it. One process draws, which has its id in
+// `drawer`. Whoever writes to the terminal first takes the line away (agent/base/terminal_line.h).
+struct TerminalLine {
+  enum Shown : uint32_t { kNothing = 0, kDrawing, kDrawn };
+  std::atomic<int32_t> drawer;     // 0: nobody
+  std::atomic<uint64_t> terminal;  // st_rdev
+  std::atomic<uint32_t> shown;
+  std::atomic<uint32_t> cursor_inside;  // 1: what the program wrote last there has no end of line
 };
 
 struct ControlBlock {
@@ -48,6 +69,9 @@ struct ControlBlock {
   uint32_t status;             // of the answer: 0 success, 1 failure
   char arguments[kTextBytes];  // kStart: an option string; "": those of the recording before
   char answer[kTextBytes];
+
+  LiveCounts live;
+  TerminalLine line;
 
   std::atomic<uint32_t> stage;  // InjectionStage
   char start_options[kTextBytes];
