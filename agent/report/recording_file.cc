@@ -51,7 +51,8 @@ std::string RecordingFile::open(const std::string& path) {
   if (code != SQLITE_OK) return "cannot read '" + path + "': " + sqlite3_errstr(code);
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, 2000);
-  run("PRAGMA temp_store=MEMORY");
+  // What does not fit into the caches goes to files in a folder for temporary files.
+  run("PRAGMA temp_store=FILE");
   run("BEGIN");
   int64_t application = integer_of(value("PRAGMA application_id"));
   int64_t version = integer_of(value("PRAGMA user_version"));
@@ -77,6 +78,9 @@ void RecordingFile::fail(int code) {
     error_ += ": it has a -wal file, which can only be read where a -shm file may be made: copy both to such a folder";
   } else if (primary == SQLITE_BUSY || primary == SQLITE_PROTOCOL) {
     error_ += ": try again when the process that has locked it lets go";
+  } else if (primary == SQLITE_FULL || code == SQLITE_IOERR_GETTEMPPATH) {
+    // We write temporary files only.
+    error_ += ": there is no room for temporary files: set SQLITE_TMPDIR to a folder that has some";
   } else if (primary == SQLITE_CORRUPT) {
     error_ += ": the file was cut or overwritten; `sqlite3 FILE .recover` saves what can be read";
   }

@@ -114,21 +114,25 @@ Table sites_section(const SectionInput& input) {
                    {"code", Kind::kTail, 4, 8},    {"touches_most", Kind::kText, 3, 20}};
   table.if_empty = no_access_text(input);
   fill(input,
-       "WITH named AS (SELECT t.*, coalesce(s.method, s.symbol || ' (' || s.library || ')', s.symbol, s.library, "
-       "'(' || s.kind || ' code)', '(unknown)') AS method, s.line AS line, s.kind AS kind, "
+       // g: the number of a method and line; joining by their texts would take longer than all the rest. places is
+       // grouped once more, though one row a g is left: SQLite expects few rows otherwise, and scans it for each.
+       "WITH numbered AS MATERIALIZED (SELECT *, dense_rank() OVER (ORDER BY method, line) AS g FROM "
+       "(SELECT id, kind, line, coalesce(method, symbol || ' (' || library || ')', symbol, library, "
+       "'(' || kind || ' code)') AS method FROM main.site)), "
+       "named AS MATERIALIZED (SELECT t.*, coalesce(s.g, 0) AS g, coalesce(s.method, '(unknown)') AS method, "
+       "s.line AS line, s.kind AS kind, "
        "coalesce(c.label, '(not resolved)') || '.' || coalesce(f.name, p.label, '[unknown]') AS place "
-       "FROM r_count t LEFT JOIN main.site s ON s.id = t.site_id LEFT JOIN r_class c ON c.id = t.class_id "
+       "FROM r_count t LEFT JOIN numbered s ON s.id = t.site_id LEFT JOIN r_class c ON c.id = t.class_id "
        "LEFT JOIN main.field f ON f.id = t.field_id LEFT JOIN r_part p ON p.part = t.part), "
-       "kinds AS (SELECT method, line, group_concat(kind, ' ') AS code FROM "
-       "(SELECT DISTINCT method, line, kind FROM named ORDER BY method, line, kind) GROUP BY method, line), "
-       "places AS (SELECT method, line, place, row_number() OVER (PARTITION BY method, line ORDER BY sum(count) DESC, "
-       "place) AS rank FROM named GROUP BY method, line, place) "
+       "kinds AS MATERIALIZED (SELECT g, group_concat(kind, ' ') AS code FROM "
+       "(SELECT DISTINCT g, kind FROM named ORDER BY g, kind) GROUP BY g), "
+       "places AS MATERIALIZED (SELECT g, max(place) AS place FROM (SELECT g, place, row_number() OVER (PARTITION BY g "
+       "ORDER BY sum(count) DESC, place) AS rank FROM named GROUP BY g, place) WHERE rank = 1 GROUP BY g) "
        "SELECT t.method AS method, t.line AS line, sum(t.count) AS accesses, " +
            share_of_all() + ", " + kOperationSums +
            ", count(DISTINCT t.thread_id) AS threads, k.code AS code, p.place AS touches_most FROM named t "
-           "LEFT JOIN kinds k ON k.method = t.method AND k.line IS t.line "
-           "LEFT JOIN places p ON p.method = t.method AND p.line IS t.line AND p.rank = 1 "
-           "GROUP BY t.method, t.line ORDER BY accesses DESC, t.method, t.line",
+           "LEFT JOIN kinds k ON k.g = t.g LEFT JOIN places p ON p.g = t.g "
+           "GROUP BY t.g ORDER BY accesses DESC, t.method, t.line",
        &table);
   keep_if_used("rmws", &table);
   about_times(input, &table);

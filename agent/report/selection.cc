@@ -88,7 +88,7 @@ std::string Selection::prepare(RecordingFile& file, const SelectionOptions& opti
   until_ns_ = options.until ? nanoseconds(*options.until) : std::numeric_limits<int64_t>::max();
   file.run("PRAGMA temp.cache_size=-65536");
   accesses_ = integer_of(file.value("SELECT sum(count) FROM main.access_count"));
-  single_rows_ = integer_of(file.value("SELECT count(seq) FROM main.access"));
+  single_rows_ = integer_of(file.value("SELECT count(*) FROM main.event"));
   last_row_ns_ = integer_of(file.value("SELECT t_ns FROM main.access ORDER BY seq DESC LIMIT 1"));
   select_classes(file, options.classes, &problem);
   select_threads(file, options.threads, &problem);
