@@ -18,6 +18,9 @@ struct Chart {
   const char* title;
   const char* table;  // left out if the recording has no such table
   const char* sql;
+  // The same rows by way of the tables behind the views, for charts of single rows: one number as the key of millions
+  // of rows sorts fastest. Null: sql itself.
+  const char* faster = nullptr;
 };
 const std::vector<Chart>& charts();
 

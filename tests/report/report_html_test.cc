@@ -56,6 +56,10 @@ TEST(ReportHtml, EveryChartRunsAndIsOfTablesThatUsersHave) {
     EXPECT_NE(page.find("\"id\": \"" + std::string(chart.id) + "\""), std::string::npos);
     std::vector<std::string> rows = query(shop.path, chart.sql);
     for (const std::string& row : rows) EXPECT_EQ(row.rfind("error", 0), std::string::npos) << row;
+    if (chart.faster != nullptr) {
+      EXPECT_EQ(query(shop.path, chart.faster), rows);
+      EXPECT_GT(rows.size(), 1u);
+    }
     std::string sql = chart.sql;
     for (const char* internal : {"tally", "event ", "event\n"}) EXPECT_EQ(sql.find(internal), std::string::npos);
   }
