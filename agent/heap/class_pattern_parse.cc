@@ -34,6 +34,9 @@ std::string check(const std::string& glob) {
   if (base.find_first_of("[]") != std::string::npos) return "brackets go in pairs at the end, as in int[]";
   if (base.find_first_of(";,\"=") != std::string::npos) return "a class name has none of ; , \" =";
   if (base.front() == ' ' || base.back() == ' ') return "it starts or ends with a blank";
+  if (base.find(' ') != std::string::npos) {
+    return "it has a blank: classes are separated by commas (in a name that has one, write * for it)";
+  }
   for (char c : base) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return "it has a control character";
   }
@@ -52,6 +55,7 @@ std::string ClassPatterns::add(std::string_view item) {
   if (negative) glob.erase(0, 1);
   bool subclasses = !glob.empty() && glob.back() == '+';
   if (subclasses) glob.pop_back();
+  if (subclasses && !glob.empty() && glob.back() == '+') return "one + at its end takes the subclasses";
   if (!glob.empty() && glob.front() == '[' && !descriptor_to_name(&glob)) {
     return "it is no array descriptor such as [B or [Lcom/acme/Order;";
   }

@@ -142,7 +142,8 @@ TEST(Options, UnknownDuplicateAndEmptyAreRefusedByName) {
   expect_refused("clases=Foo", "unknown option 'clases'");
   expect_refused("Classes=Foo", "unknown option 'Classes'");
   expect_refused("classes=Foo,bar=x", "unknown option 'bar'");
-  expect_refused("=x", "unknown option ''");
+  expect_refused("=x", "there is no option in front of the = in '=x': write KEY=VALUE; valid options: ");
+  expect_refused("help=1", "option 'help' takes no value, not '1'");
   expect_refused("values=on,values=on", "option 'values' is given twice");
   expect_refused("classes=A,out=x,classes=B", "option 'classes' is given twice");
   expect_refused("classes=", "option 'classes': the value is empty");
@@ -160,6 +161,8 @@ TEST(Options, MalformedValuesAreRefusedByName) {
   expect_refused("out=100%.db", "option 'out': '100%.db' has a %");
   expect_refused("out=x%", "option 'out': 'x%' has a %");
   expect_refused("classes=com.acme.", "option 'classes': 'com.acme.' is no class pattern: it ends with a dot");
+  expect_refused("classes=A++", "option 'classes': 'A++' is no class pattern: one + at its end takes the subclasses");
+  expect_refused("classes=A B", "option 'classes': 'A B' is no class pattern: it has a blank: classes are separated");
   expect_refused("classes=Foo,!", "option 'classes': '!' is no class pattern");
 }
 
@@ -253,7 +256,7 @@ TEST(Options, OptionFileErrorsNameFileAndLine) {
   OptionFile hidden("values=on,@x=y\n", ".d");
   expect_refused(hidden.at(), " line 1: @FILE inside an option file");
   expect_refused("@/nonexistent/file", "cannot read option file '/nonexistent/file': No such file");
-  expect_refused("@", "an empty piece");
+  expect_refused("@", "'@' names no option file: write @FILE");
   expect_refused("@/", "cannot read option file '/'");
 }
 
@@ -261,6 +264,8 @@ TEST(Options, Help) {
   EXPECT_TRUE(parsed("help").help);
   EXPECT_TRUE(parsed("out=x.db,help").help);
   EXPECT_FALSE(parsed("classes=Foo,help").help) << "a list goes on";
+  expect_refused("help,foo=1", "unknown option 'foo'");
+  expect_refused("events=-1,help", "option 'events': '-1' is not one of a number, all, off");
   std::string table = options_help();
   for (const char* key : {"classes", "heap", "out", "overwrite", "mode", "calls", "events", "values", "protect", "twin",
                           "probes", "threads", "start", "page", "window", "log"}) {
