@@ -25,7 +25,10 @@ install(FILES "${PROJECT_SOURCE_DIR}/scripts/packages/README" DESTINATION . COMP
 
 set(CPACK_PACKAGE_NAME classaccess)
 set(CPACK_PACKAGE_VENDOR "classaccess")
-set(CPACK_PACKAGE_CONTACT "classaccess <root@localhost>")
+# A package that is handed on should name who answers for it: -DCLASSACCESS_MAINTAINER="Name <address>".
+set(CLASSACCESS_MAINTAINER "classaccess maintainers <maintainers@classaccess.invalid>" CACHE STRING
+  "Maintainer field of the Debian package")
+set(CPACK_PACKAGE_CONTACT "${CLASSACCESS_MAINTAINER}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "records every load and store of a Java program's classes")
 set(CPACK_PACKAGE_DESCRIPTION "An agent for HotSpot (JDK 17, 21 and 25) and a command that starts, controls and reports
 its recordings: which field or array element, which thread, which method and line, load or store, how often, when.
