@@ -109,8 +109,8 @@ bool LiveLine::draw() {
   figures.calls = live.calls.load(std::memory_order_relaxed);
   figures.probes = live.probes.load(std::memory_order_relaxed);
   figures.database_bytes = live.database_bytes.load(std::memory_order_relaxed);
-  uint64_t first = figures.accesses != 0 ? figures.accesses
-                                         : (figures.page_touches != 0 ? figures.page_touches : figures.calls);
+  uint64_t first =
+      figures.accesses != 0 ? figures.accesses : (figures.page_touches != 0 ? figures.page_touches : figures.calls);
   figures.per_second = rate(first, now_seconds());
   TerminalLine& line = block_->line;
   if (in_background() || line.cursor_inside.load(std::memory_order_relaxed) != 0) return true;

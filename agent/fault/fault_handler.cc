@@ -298,7 +298,7 @@ void on_trap(int entry, const void* caller, int signal, siginfo_t* info, void* c
              g_probes.trapped_for_us(static_cast<uint64_t>(uc->uc_mcontext.gregs[REG_RIP]) - 1)) {
     // The int3 of a patch under way: until it is done the thread comes here again.
     uc->uc_mcontext.gregs[REG_RIP] -= 1;
-  } else if (patch_trap(info, uc)) {  // of an entry that is being hooked
+  } else if (patch_trap(info, uc)) {                                               // of an entry that is being hooked
   } else if (info->si_code > 0 && info->si_code != SI_KERNEL && t_step.pc != 0) {  // SI_KERNEL: int3
     end_step(uc);
   } else {
@@ -394,8 +394,6 @@ FaultHandler::Replaced FaultHandler::retake() {
   return replaced;
 }
 
-bool FaultHandler::is_agent_code(uint64_t pc) {
-  return in_own_text(pc) || in_copy_or_probe(pc);
-}
+bool FaultHandler::is_agent_code(uint64_t pc) { return in_own_text(pc) || in_copy_or_probe(pc); }
 
 }  // namespace classaccess

@@ -41,7 +41,7 @@ struct WriterSources {
   // Puts what a thread's probes have recorded into its ring, and calls empty_ring whenever
   // that is full. Null: there are no probes.
   void (*collect_probes)(ThreadState* thread, void (*empty_ring)(void* context, ThreadState*), void* context) = nullptr;
-  bool calls = false;  // calls= was given: the call sink has something
+  bool calls = false;          // calls= was given: the call sink has something
   LiveCounts* live = nullptr;  // of the control file; null: nobody looks
   // Called each round, every 25 ms at least, on the writer's thread. May be null. Holds to
   // what the writer holds to.

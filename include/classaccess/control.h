@@ -38,7 +38,7 @@ enum class InjectionStage : uint32_t {
 // thread's buffer is full, at a collection and at the end: the counts run behind then, never ahead.)
 struct LiveCounts {
   enum State : uint32_t { kNone = 0, kRecording, kFailed, kEnding };  // kEnding: the JVM
-  std::atomic<uint32_t> state;                                       // futex
+  std::atomic<uint32_t> state;                                        // futex
   std::atomic<uint64_t> accesses, page_touches, calls;
   std::atomic<uint64_t> probes;
   std::atomic<uint64_t> database_bytes;

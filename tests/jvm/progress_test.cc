@@ -142,9 +142,8 @@ TEST_F(Progress, LineOfAttachEndsWithControlCOrWithTheRecording) {
     std::vector<std::string> lines = terminal.lines();
     ASSERT_GE(lines.size(), 2u) << terminal.raw();
     EXPECT_EQ(lines[0].find("recording to "), 0u) << lines[0];
-    EXPECT_EQ(lines.back(), interrupted
-                                ? "classaccess: the recording goes on; `classaccess stop " + pid() + "` ends it"
-                                : "classaccess: the recording has ended");
+    EXPECT_EQ(lines.back(), interrupted ? "classaccess: the recording goes on; `classaccess stop " + pid() + "` ends it"
+                                        : "classaccess: the recording has ended");
     EXPECT_EQ(lines.size(), interrupted && lines[1] == "^C" ? 3u : 2u) << terminal.raw();
     if (interrupted) expect_command(0, {"stop", pid()});
     expect_done(finish_program());

@@ -80,9 +80,7 @@ class Signals : public CountsTest {
     EXPECT_GT(compared, 50);
   }
 
-  std::vector<Expectation> told(const JavaRun& java) {
-    return parse_expectations(run_untraced(java).out);
-  }
+  std::vector<Expectation> told(const JavaRun& java) { return parse_expectations(run_untraced(java).out); }
 };
 
 const Words kEverything = {"sigaction", "probe", "blocked",   "attached=0", "attached=2048", "attached=-1",
