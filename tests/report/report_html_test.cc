@@ -50,6 +50,7 @@ TEST(ReportHtml, NamesCannotEndTheScript) {
 TEST(ReportHtml, EveryChartRunsAndIsOfTablesThatUsersHave) {
   RecordedShop shop;
   shop.record();
+  shop.finish();
   std::string page = report_of(shop.path, {}, as_page());
   for (const Chart& chart : charts()) {
     SCOPED_TRACE(chart.id);
