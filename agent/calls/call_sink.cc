@@ -159,14 +159,17 @@ CallStat* make_call_stat(CallThread* thread, uint32_t function) {
 }
 
 void push_call_row(CallThread* thread, const CallRecord& record) {
-  constexpr int kTries = 2000;  // of 100 us, in which the writer has taken nothing
+  // Of 100 us, in which the writer has taken nothing. A native function may hold a lock that the writer needs; who is
+  // in a Java method holds none, so that only a slow disk makes it wait.
+  constexpr int kNativeTries = 2000, kJavaTries = 600000;
+  const int tries = record.caller != 0 ? kNativeTries : kJavaTries;
   uint64_t waiting = thread->ring->pending();
   for (int i = 0; !thread->ring->push(record); ++i) {
     if (uint64_t now = thread->ring->pending(); now != waiting) {
       waiting = now;
       i = 0;
     }
-    if (i == kTries || thread->row_lost || !g_call_rows.load(std::memory_order_relaxed)) {
+    if (i == tries || thread->row_lost || !g_call_rows.load(std::memory_order_relaxed)) {
       thread->row_lost = true;
       g_call_counters.rows_dropped.fetch_add(1, std::memory_order_relaxed);
       return;

@@ -3,9 +3,9 @@
 //
 // A timed call is a CallFrame on its thread's CallThread from enter to leave. What is known of
 // all calls of a function (CallStat) is added up in the thread itself; single rows (CallRecord)
-// go through a ring of the thread's own while g_call_rows says that rows are still wanted. Nothing here waits for the
-// writer for long: a timed function may hold any lock. A full ring is waited for a moment, then the row is dropped and
-// counted (CallCounters::rows_dropped); CallStat stays exact.
+// go through a ring of the thread's own while g_call_rows says that rows are still wanted. A full ring is waited for
+// until the writer has taken nothing for a while (native: 0.2 s, a timed function may hold any lock; Java: a minute), then
+// the row is dropped and counted (CallCounters::rows_dropped); CallStat stays exact.
 //
 // Which classes a call touches: the functions under way on a thread, each once, outermost first,
 // are its context, a number of g_call_contexts. The record stream of the thread (classaccess/record.h) has a record of
@@ -168,7 +168,7 @@ bool start_call_sink();
 // A new recording: statistics and functions begin anew. No call is under way.
 void reset_call_sink();
 
-// Rows of single calls are still wanted (`events=N`). Cleared by the writer.
+// Rows of single calls are still wanted (`events=N`). Cleared by the writer, also when it ends or fails.
 extern std::atomic<bool> g_call_rows;
 // Contexts are kept up and told to the record stream (mode=access).
 extern std::atomic<bool> g_call_contexts_wanted;

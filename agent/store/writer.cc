@@ -288,6 +288,7 @@ void Writer::Impl::end() {
     if (!reported) raw_sleep(kLastPauseNs);
   }
   fail_if_failed();
+  g_call_rows.store(false, std::memory_order_relaxed);
 }
 
 bool Writer::Impl::finish() {
@@ -308,6 +309,7 @@ bool Writer::Impl::finish() {
 void Writer::Impl::fail_if_failed() {
   if (!database.failed() || reported) return;
   reported = true;
+  g_call_rows.store(false, std::memory_order_relaxed);  // nobody takes them any more
   g_recording.store(RecordingState::kClosed, std::memory_order_release);
   raw_log(LogLevel::kError, "%s; recording has ended, the program goes on (what was committed is readable)",
           database.error().c_str());

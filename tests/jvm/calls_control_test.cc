@@ -155,6 +155,22 @@ TEST_P(RedefinedCalls, EachCallEndsOnce) {
 INSTANTIATE_TEST_SUITE_P(Jdks, RedefinedCalls, ::testing::ValuesIn(oldest_and_newest_jdk()),
                          [](const auto& param) { return param.param.name; });
 
+class CallsAndAFullDisk : public JavaTest {};
+
+// Threads of Java methods wait for the writer, but not for one that has failed.
+TEST_F(CallsAndAFullDisk, TheProgramGoesOn) {
+  JavaRun java{newest_jdk(), {"-XX:+UseSerialGC", "-Xmx16m"}, std::nullopt, {"calls.Spins", "4"}, "", 120};
+  const ProcessResult plain = run(java);
+  expect_done(plain);
+  java.agent_options = "mode=off,events=all,calls=calls.Spins.timed*,out=" + path("run.db");
+  ProcessSpec limited = spec(java);
+  limited.file_size_limit = 18 << 20;  // of the heap's file too
+  const ProcessResult traced = run(limited);
+  expect_done(traced);
+  EXPECT_NE(traced.err.find("file size limit reached"), std::string::npos) << traced.err;
+  EXPECT_LT(traced.seconds, plain.seconds + 50) << "threads have waited for rows that nobody takes";
+}
+
 class H2Calls : public JavaTest {};
 
 // Which classes each command of a database touches.
