@@ -168,7 +168,6 @@ TEST_F(CallsAndAFullDisk, TheProgramGoesOn) {
   const ProcessResult traced = run(limited);
   expect_done(traced);
   EXPECT_NE(traced.err.find("file size limit reached"), std::string::npos) << traced.err;
-  EXPECT_LT(traced.seconds, plain.seconds + 50) << "threads have waited for rows that nobody takes";
 }
 
 class H2Calls : public JavaTest {};
