@@ -60,6 +60,7 @@ bool ProbedAccess::drain(ThreadState* thread, bool all) {
     if (static_cast<uint32_t>(record.probe_id) == mark_) {
       tell_context(thread, static_cast<uint32_t>(record.address));
       at = next;
+      buffer.drained.store(at, std::memory_order_relaxed);  // also where no probed access ever follows
       continue;
     }
     if (next < end) {
