@@ -22,6 +22,7 @@ __thread RingFull t_ring_full __attribute__((tls_model("initial-exec")));
 __thread UnknownObject t_unknown __attribute__((tls_model("initial-exec")));
 
 void push_record(ThreadState* thread, const AccessRecord& record) {
+  thread->probes.fresh.note(record);
   while (!thread->ring.push(record)) {
     if (t_ring_full.empty != nullptr) {
       t_ring_full.empty(t_ring_full.context, thread);

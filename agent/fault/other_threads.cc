@@ -11,7 +11,7 @@ namespace {
 constexpr uint8_t kPatience = 8;
 // How long an asker waits before it looks again for locks that others held.
 constexpr uint64_t kAskNs = 20000;
-// Beside a record's probe id: its store has made an object, which is marked already.
+// In a record's head: its store has made an object, which is marked already.
 constexpr uint64_t kNoted = 1ull << 63;
 
 }  // namespace
@@ -87,12 +87,12 @@ void ProbedAccess::note_headers(ThreadState* thread) {
   uint64_t at = buffer.noted > drained ? buffer.noted : drained;
   while (at < end) {
     auto& record = *reinterpret_cast<ProbeRecord*>(at);
-    const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
-    const uint64_t next = at + 8u * probe.shape.record_words;
+    const Probe& probe = g_probes.row(probe_id_of(record.head));
+    const uint64_t next = at + record_bytes_of(record.head);
     if (next >= end) break;  // not proven to be made
     if (probe.operand.op == Op::kStore && !probe.operand.has_index && g_armed.in_range(record.address) &&
         path_->note_probed_header(thread, static_cast<CachedInstruction*>(probe.owner), record.address)) {
-      record.probe_id |= kNoted;
+      record.head |= kNoted;
     }
     at = next;
   }
@@ -103,12 +103,12 @@ void ProbedAccess::note_headers(ThreadState* thread) {
 void ProbedAccess::forget_noted(ProbeBuffer& buffer) {
   for (uint64_t at = buffer.drained.load(std::memory_order_relaxed); at < buffer.noted;) {
     auto& record = *reinterpret_cast<ProbeRecord*>(at);
-    if ((record.probe_id & kNoted) != 0) {
-      record.probe_id &= ~kNoted;
+    if ((record.head & kNoted) != 0) {
+      record.head &= ~kNoted;
       const uint64_t object = record.address - path_->layout->klass_offset;
       path_->resolver->forget(object, object + 8);
     }
-    at += 8u * g_probes.row(static_cast<uint32_t>(record.probe_id)).shape.record_words;
+    at += record_bytes_of(record.head);
   }
   buffer.noted = 0;
 }

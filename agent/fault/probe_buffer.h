@@ -9,30 +9,43 @@
 #include <atomic>
 #include <cstdint>
 
+#include "agent/fault/count_slots.h"
 #include "agent/probe/probe_thread.h"
 #include "classaccess/record.h"
 
 namespace classaccess {
 
-// What accesses of one probe to objects of one class have in common, and how many there
-// were since it was last handed on.
-struct alignas(64) CountSlot {
-  uint64_t key = 0;  // probe id, with a mask also the bytes touched; 0: free
-  uint64_t bytecode_pointer = 0;
-  uint64_t klass_word = 0;
-  uint64_t object = 0;  // mirrors: only this object; else 0
-  uint64_t count = 0;
-  uint32_t epoch = 0;   // g_gc_id when it was made
-  uint32_t offset = 0;  // in the object; of the first element if `elements`
-  uint32_t size = 0;
-  uint8_t log2_element = 0;
-  bool elements = false;  // any element of an array
-  bool selected = false;
+// The last stores that have begun to make an object.
+struct NewObject {
+  struct Store {
+    uint64_t at = 0, next = 0;  // its record in the buffer
+    uint64_t address = 0;
+    uint64_t key = 0, bytecode_pointer = 0;  // as in a CountSlot
+    uint32_t epoch = 0;
+    int32_t displacement = 0;
+    AccessRecord record;
+  };
+  Store before[2];  // the last one is [0]
+  // Round the addresses of the stores (RecordKind::kPending) whose object was not made yet.
+  uint64_t pending_low = 0, pending_high = 0;  // 0: none
+  uint32_t pending_epoch = 0;
+
+  void note(const AccessRecord& record) {
+    if (record.kind == RecordKind::kKlassStore) {
+      const bool made = pending_low >= record.object && pending_high <= record.object + record.extent;
+      if (made || pending_epoch != record.gc_id) pending_low = pending_high = 0;
+    } else if (record.kind == RecordKind::kPending) {
+      if (pending_epoch != record.gc_id) pending_low = pending_high = 0;
+      pending_epoch = record.gc_id;
+      if (pending_high == 0 || record.address < pending_low) pending_low = record.address;
+      if (record.address + record.size > pending_high) pending_high = record.address + record.size;
+    }
+  }
+  bool has_pending(uint64_t low, uint64_t high) const { return pending_low < high && pending_high > low; }
 };
 
 struct ProbeBuffer {
   static constexpr uint64_t kBytes = 64 << 10;
-  static constexpr uint32_t kSlots = 8192;
   static constexpr uint32_t kInsides = 64;
 
   // A pointer into an object that operands had as their base: loops over a string keep it.
@@ -44,11 +57,9 @@ struct ProbeBuffer {
   std::atomic<uint64_t> drained{0};
   uint64_t noted = 0;                            // behind the last record that note_headers has looked at
   std::atomic<const uint64_t*> cursor{nullptr};  // the owner's; null: it has none
-  CountSlot* slots = nullptr;
-  AccessRecord* firsts = nullptr;  // of each slot: the first access that it stands for
+  CountSlots counts;
+  NewObject fresh;
   Inside insides[kInsides];
-  bool counted = false;                   // some slot has a count
-  uint64_t with_count[kSlots / 64] = {};  // which, a bit each
   bool mounted = false;                   // a virtual thread runs on the owner (JVMTI events)
   uint32_t virtual_id = 0;                // whose records these are: VirtualThreads, 0: the thread's own
   uint8_t left_rounds = 0;                // in which the writer got no farther

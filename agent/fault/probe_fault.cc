@@ -77,7 +77,7 @@ void forget_record(const Probe& probe, uint64_t address) {
   }
   // A signal handler's may have come behind it.
   const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
-  if (record.address == address && g_probes.at(probe.start) == &g_probes.row(static_cast<uint32_t>(record.probe_id))) {
+  if (record.address == address && g_probes.at(probe.start) == &g_probes.row(probe_id_of(record.head))) {
     t_probe.cursor = at;
   }
 }

@@ -11,34 +11,6 @@
 
 namespace classaccess {
 
-namespace {
-
-template <typename T>
-T load_twin(const VmLayout& layout, uint64_t address) {
-  return __atomic_load_n(reinterpret_cast<const T*>(twin_address(layout, address)), __ATOMIC_RELAXED);
-}
-
-uint64_t klass_word_of(const VmLayout& layout, uint64_t object) {
-  if (layout.compact_headers) return load_twin<uint64_t>(layout, object) >> layout.mark_klass_shift;
-  if (layout.compressed_class_pointers) return load_twin<uint32_t>(layout, object + layout.klass_offset);
-  return load_twin<uint64_t>(layout, object + layout.klass_offset);
-}
-
-}  // namespace
-
-// A record, with what the CPU's registers were as far as the resolver asks.
-struct ProbedAccess::Item {
-  uint64_t address = 0;
-  uint64_t object = 0;  // that the operand names, if it names one
-  uint64_t inside = 0;  // the operand without its displacement
-  uint64_t bytecode_pointer = 0, method = 0;
-  uint64_t base = 0, index = 0;
-  uint64_t klass_word = 0;
-  uint64_t t_ns = 0;
-  uint64_t key = 0;
-  uint32_t size = 0;
-};
-
 bool ProbedAccess::drain(ThreadState* thread, bool all) {
   ProbeBuffer& buffer = thread->probes;
   buffer.asks_left = kAsksOfDrain;
@@ -51,27 +23,23 @@ bool ProbedAccess::drain(ThreadState* thread, bool all) {
     forget_noted(buffer);
   }
   const uint64_t t_ns = monotonic_ns();
+  const bool may_be_again = whole_heap_ && !buffer.muted;
   while (at < end) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
-    const Probe& probe = g_probes.row(static_cast<uint32_t>(record.probe_id));
     // The access follows its record: only a later record proves that it was made.
-    const uint64_t next = at + 8u * probe.shape.record_words;
+    uint64_t next = at + record_bytes_of(record.head);
     if (!all && next >= end) break;
-    if (static_cast<uint32_t>(record.probe_id) == mark_) {
+    // Mostly the object's header lies there too.
+    if (next < end) __builtin_prefetch(g_twin.at(reinterpret_cast<const ProbeRecord*>(next)->address));
+    if (const uint64_t behind = may_be_again ? again(thread, at, end) : 0; behind != 0) {
+      next = behind;
+    } else if (record.head == mark_) {
       tell_context(thread, static_cast<uint32_t>(record.address));
-      at = next;
-      buffer.drained.store(at, std::memory_order_relaxed);  // also where no probed access ever follows
-      continue;
+    } else if (!take(thread, at, t_ns)) {
+      return false;
     }
-    if (next < end) {
-      // Mostly the object's header lies there too.
-      const auto& ahead = *reinterpret_cast<const ProbeRecord*>(next);
-      __builtin_prefetch(&g_probes.row(static_cast<uint32_t>(ahead.probe_id)));
-      __builtin_prefetch(g_twin.at(ahead.address));
-    }
-    if (!take(thread, probe, record, t_ns)) return false;
     at = next;
-    buffer.drained.store(at, std::memory_order_relaxed);
+    buffer.drained.store(at, std::memory_order_relaxed);  // also behind a mark that no access follows
   }
   return true;
 }
@@ -79,25 +47,23 @@ bool ProbedAccess::drain(ThreadState* thread, bool all) {
 // Whether the access is one more of those counted in the slot.
 inline bool ProbedAccess::hit(const CountSlot& slot, const Item& item) const {
   // A collection may have unloaded the class and put another one there.
-  if (slot.epoch != g_gc_id.load(std::memory_order_relaxed)) return false;
-  if (slot.key != item.key || slot.bytecode_pointer != item.bytecode_pointer || slot.klass_word != item.klass_word) {
-    return false;
-  }
-  uint64_t offset = item.address - item.object;
-  if (!slot.elements) {
-    return offset == slot.offset && (slot.object == 0 || slot.object == item.object);
-  }
-  uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
-  return offset >= slot.offset && offset + slot.size <= slot.offset + (length << slot.log2_element);
+  return slot.key == item.key && slot.bytecode_pointer == item.bytecode_pointer &&
+         slot.klass_word == item.klass_word && slot.epoch == g_gc_id.load(std::memory_order_relaxed) &&
+         fits(slot, item.object, item.address);
 }
 
-bool ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns) {
+bool ProbedAccess::take(ThreadState* thread, uint64_t at, uint64_t t_ns) {
+  const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
+  const Probe& probe = g_probes.row(probe_id_of(record.head));
   const ProbeOperand& operand = probe.operand;
   Item item;
+  item.at = at;
+  item.next = at + record_bytes_of(record.head);
+  item.displacement = operand.displacement;
   item.address = record.address;
   item.size = operand.size;
   item.t_ns = t_ns;
-  item.key = record.probe_id;
+  item.key = probe_id_of(record.head);
   const uint64_t* more = record.more;
   item.inside = item.address - static_cast<uint64_t>(int64_t{operand.displacement});
   if (!operand.has_index) {
@@ -124,7 +90,7 @@ bool ProbedAccess::take(ThreadState* thread, const Probe& probe, const ProbeReco
     if (end == first) continue;
     item.address = record.address + first * lane;
     item.size = (end - first) * lane;
-    item.key = record.probe_id | static_cast<uint64_t>(item.size) << 32;
+    item.key = probe_id_of(record.head) | static_cast<uint64_t>(item.size) << 32;
     left = !take_item(thread, probe, item);
     if (left) break;
     first = end;
@@ -148,78 +114,59 @@ bool ProbedAccess::take_item(ThreadState* thread, const Probe& probe, Item& item
   bool named = starts_object(item.object);
   if (!named && item.inside != item.base) named = starts_object(item.object = item.inside);
   ++thread->counters.probed;
-  const bool store = probe.operand.op == Op::kStore;
-  CountSlot* slot = nullptr;
-  // Counted in a line that fits: that the address lies in `object` is asked there.
-  auto counted = [&](uint64_t object) {
-    item.object = object;
-    item.klass_word = klass_word_of(layout, object);
-    // Forwarded (Shenandoah): the Klass of compact headers is at the copy.
-    const bool forwarded = layout.compact_headers && (load_twin<uint64_t>(layout, object) & 3) == 3;
-    const bool header_store = store && item.address - object < header_bytes_;
-    slot = forwarded || header_store ? nullptr : slot_of(thread, item);
-    return slot != nullptr && count_again(thread, slot, item);
-  };
-  if (named) return counted(item.object) || take_slowly(thread, probe, item, slot, true);
+  item.is_store = probe.operand.op == Op::kStore;
+  item.named = !named ? SlotObject::kSearched : item.object == item.inside ? SlotObject::kAddress : SlotObject::kBase;
+  if (named) {
+    return counted(thread, item, item.object) || take_slowly(thread, probe, item);
+  }
   // A pointer into an object: the one it pointed into last, else the nearest below.
   ProbeBuffer::Inside& inside = inside_of(thread, item.base);
-  const bool again = inside.base == item.base && starts_object(inside.object);
-  if (again && counted(inside.object)) return true;
-  const uint64_t below = again ? 0 : starts_->at_or_below(item.address, layout.heap_low);
-  if (below != 0 && counted(below)) {
+  const bool known = inside.base == item.base && starts_object(inside.object);
+  if (known && counted(thread, item, inside.object)) return true;
+  const uint64_t below = known ? 0 : starts_->at_or_below(item.address, layout.heap_low);
+  if (below != 0 && counted(thread, item, below)) {
     inside = {item.base, below};
     return true;
   }
-  return take_slowly(thread, probe, item, nullptr, false);
+  return take_slowly(thread, probe, item);
 }
 
 ProbeBuffer::Inside& ProbedAccess::inside_of(ThreadState* thread, uint64_t base) {
   return thread->probes.insides[(base * 0x9e3779b97f4a7c15ull >> 40) % ProbeBuffer::kInsides];
 }
 
-inline AccessRecord& first_of(ThreadState* thread, const CountSlot* slot) {
-  return thread->probes.firsts[slot - thread->probes.slots];
-}
-
-// The operand is a pointer into `object`, which is known now.
-CountSlot* ProbedAccess::slot_inside(ThreadState* thread, Item& item, uint64_t object) {
+// Whether it is one more of a slot, if the object is this one.
+bool ProbedAccess::counted(ThreadState* thread, Item& item, uint64_t object) {
   item.object = object;
-  item.klass_word = klass_word_of(*path_->layout, object);
-  inside_of(thread, item.base) = {item.base, object};
-  return slot_of(thread, item);
+  // Nor a store to the header: it may make another object.
+  item.countable = klass_word(object, &item.klass_word) && !(item.is_store && item.address - object < header_bytes_);
+  return item.countable && count_again(thread, item);
 }
 
-CountSlot* ProbedAccess::slot_of(ThreadState* thread, const Item& item) {
-  uint64_t hash = (item.key * 0x9e3779b97f4a7c15ull) ^ (item.klass_word * 0xc2b2ae3d27d4eb4full) ^
-                  (item.bytecode_pointer * 0x165667b19e3779f9ull);
-  return &thread->probes.slots[(hash >> 40) % ProbeBuffer::kSlots];
-}
-
-void ProbedAccess::add_one(ThreadState* thread, CountSlot* slot) {
-  if (slot->count++ != 0) return;
-  auto index = static_cast<uint64_t>(slot - thread->probes.slots);
-  thread->probes.with_count[index / 64] |= 1ull << index % 64;
-  thread->probes.counted = true;
-}
-
-// True if the slot has one like it: then it is dealt with.
-bool ProbedAccess::count_again(ThreadState* thread, CountSlot* slot, const Item& item) {
-  if (!hit(*slot, item)) return false;
+// True if a slot has one like it: then it is dealt with.
+bool ProbedAccess::count_again(ThreadState* thread, const Item& item) {
+  CountSlots& counts = thread->probes.counts;
+  CountSlot* slot = counts.set_of(item.key, item.bytecode_pointer, item.klass_word);
+  for (uint32_t way = 0; !hit(*slot, item); ++slot) {
+    if (++way == CountSlots::kWays) return false;
+  }
+  if (slot->named != SlotObject::kSearched) counts.note_last(slot);
   if (thread->probes.muted) return true;
 #ifdef CLASSACCESS_VERIFY
-  if (slot->selected) g_claims.claim(item.address, item.object, first_of(thread, slot).class_id);
+  if (slot->selected) g_claims.claim(item.address, item.object, counts.first_of(slot).class_id);
 #endif
   if (!slot->selected) {
     ++thread->counters.filtered;
     return true;
   }
   if (!g_single_rows.load(std::memory_order_relaxed)) {
-    add_one(thread, slot);
+    counts.add_one(slot);
     return true;
   }
-  AccessRecord one = first_of(thread, slot);
-  if (slot->elements) {
-    uint64_t length = load_twin<uint32_t>(*path_->layout, item.object + path_->layout->array_length_offset);
+  AccessRecord one = counts.first_of(slot);
+  if (slot->kind == SlotKind::kElements) {
+    uint64_t length = *reinterpret_cast<const uint32_t*>(
+        twin_address(*path_->layout, item.object + path_->layout->array_length_offset));
     one.extent = slot->offset + (length << slot->log2_element);
   }
   one.t_ns = item.t_ns;
@@ -231,7 +178,8 @@ bool ProbedAccess::count_again(ThreadState* thread, CountSlot* slot, const Item&
   return true;
 }
 
-bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named) {
+bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& item) {
+  const bool named = item.named != SlotObject::kSearched;
   const Instruction& in = *probe.instruction;
   constexpr int kRbp = 5, kR13 = 13;
   // As the frame was: the interpreter's has the Method* at rbp-24.
@@ -260,74 +208,83 @@ bool ProbedAccess::take_slowly(ThreadState* thread, const Probe& probe, Item& it
       return false;
     }
     const Resolution& found = probed.resolution;
-    bool not_selected = found.kind == Resolution::kObject && !found.class_info->selected;
-    if (not_selected && !named) slot = slot_inside(thread, item, found.object);
-    if (slot != nullptr && not_selected && found.object == item.object) {
-      install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
-      slot->selected = false;
-    }
+    const bool not_selected = found.kind == Resolution::kObject && !found.class_info->selected;
+    if (not_selected && !named) know_inside(thread, item, found.object);
+    if (not_selected && item.countable && found.object == item.object) install(thread, item, record, found);
     return true;
   }
-  bool plain = record.kind == RecordKind::kAccess && record.class_id != 0;
-  if (plain && slot == nullptr && !named) {
-    slot = slot_inside(thread, item, record.object);
-    if (count_again(thread, slot, item)) return true;
+  const bool plain = record.kind == RecordKind::kAccess && record.class_id != 0;
+  if (plain && !named) {
+    know_inside(thread, item, record.object);
+    if (item.countable && count_again(thread, item)) return true;
   }
-  if (slot != nullptr && plain && record.object == item.object) {
-    install(thread, slot, item, record, probed.resolution.class_info, probed.resolution.mirror);
+  if (plain && item.countable && record.object == item.object) {
+    CountSlot* slot = install(thread, item, record, probed.resolution);
     if (!g_single_rows.load(std::memory_order_relaxed)) {
-      add_one(thread, slot);
+      thread->probes.counts.add_one(slot);
       return true;
     }
+  }
+  if (!plain && probe.kind != ProbeKind::kLibrary && !probe.operand.has_index && probe.operand.lane_bytes == 0) {
+    learn_new_object(thread, item, record, probed.resolution.class_info);
   }
   push_record(thread, record);
   return true;
 }
 
-void ProbedAccess::install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
-                           const ClassInfo* info, bool mirror) {
+// The operand is a pointer into `object`, which is known now.
+void ProbedAccess::know_inside(ThreadState* thread, Item& item, uint64_t object) {
+  item.object = object;
+  item.countable = klass_word(object, &item.klass_word);
+  inside_of(thread, item.base) = {item.base, object};
+}
+
+CountSlot* ProbedAccess::install(ThreadState* thread, const Item& item, const AccessRecord& record,
+                                 const Resolution& found) {
+  CountSlots& counts = thread->probes.counts;
+  const uint32_t epoch = g_gc_id.load(std::memory_order_relaxed);
+  CountSlot* slot = counts.victim(counts.set_of(item.key, item.bytecode_pointer, item.klass_word), epoch);
   hand_on(thread, slot);
+  const ClassInfo& info = *found.class_info;
+  *slot = {};
   slot->key = item.key;
   slot->bytecode_pointer = item.bytecode_pointer;
   slot->klass_word = item.klass_word;
-  slot->epoch = g_gc_id.load(std::memory_order_relaxed);
+  slot->epoch = epoch;
   slot->size = item.size;
-  first_of(thread, slot) = record;
-  slot->selected = true;
-  slot->object = info->is_mirror || mirror ? item.object : 0;
+  slot->displacement = item.displacement;
+  // The record's object is at the place that the head names only for an access of all its lanes.
+  slot->named = item.key >> 32 != 0 ? SlotObject::kSearched : item.named;
+  counts.first_of(slot) = record;
+  slot->selected = info.selected;
+  slot->object = info.is_mirror || found.mirror ? item.object : 0;
   slot->offset = static_cast<uint32_t>(item.address - item.object);
-  slot->elements = false;
-  if (!mirror && info->is_array) {
-    uint32_t base = array_base(info->layout_helper);
+  if (!found.mirror && info.is_array) {
+    uint32_t base = array_base(info.layout_helper);
     if (slot->offset >= base) {
-      slot->elements = true;
+      slot->kind = SlotKind::kElements;
       slot->offset = base;
-      slot->log2_element = static_cast<uint8_t>(log2_element_size(info->layout_helper));
+      slot->log2_element = static_cast<uint8_t>(log2_element_size(info.layout_helper));
     }
   }
+  if (slot->named != SlotObject::kSearched) counts.note_last(slot);
+  return slot;
 }
 
 void ProbedAccess::hand_on(ThreadState* thread, CountSlot* slot) {
   if (slot->count == 0) return;
-  AccessRecord record = first_of(thread, slot);
+  AccessRecord record = thread->probes.counts.first_of(slot);
   record.value = slot->count;
   record.flags |= kFlagRepeat;
   record.t_ns = monotonic_ns();
   record.virtual_id = thread->probes.virtual_id;
-  push_record(thread, record);
+  record.gc_id = g_gc_id.load(std::memory_order_relaxed);
   slot->count = 0;
+  push_record(thread, record);
 }
 
 void ProbedAccess::flush(ThreadState* thread) {
-  ProbeBuffer& buffer = thread->probes;
-  if (!buffer.counted) return;
-  buffer.counted = false;
-  for (uint32_t word = 0; word < ProbeBuffer::kSlots / 64; ++word) {
-    for (uint64_t left = buffer.with_count[word]; left != 0; left &= left - 1) {
-      hand_on(thread, &buffer.slots[64 * word + static_cast<uint32_t>(__builtin_ctzll(left))]);
-    }
-    buffer.with_count[word] = 0;
-  }
+  thread->probes.counts.flush([&](CountSlot* slot) { hand_on(thread, slot); });
 }
 
 }  // namespace classaccess

@@ -50,8 +50,8 @@ class ProbedAccess {
   // `all` only at a pause or by the owner: the last access may not have happened yet. False: stopped at an object that
   // is not known (UnknownObject::kLeave).
   bool drain(ThreadState* thread, bool all = true);
-  // Id of the marks that call_marks.h puts among the records.
-  uint32_t mark() const { return mark_; }
+  // Head of the marks that call_marks.h puts among the records.
+  uint64_t mark() const { return mark_; }
   // Hands on the counts.
   void flush(ThreadState* thread);
 
@@ -80,37 +80,58 @@ class ProbedAccess {
   uint32_t times_unmarked() const { return times_unmarked_.load(std::memory_order_acquire); }
 
  private:
-  struct Item;
+  // A record, with what the CPU's registers were as far as the resolver asks.
+  struct Item {
+    uint64_t at = 0, next = 0;  // in the buffer
+    uint64_t address = 0;
+    uint64_t object = 0;  // that the operand names, if it names one
+    uint64_t inside = 0;  // the operand without its displacement
+    uint64_t bytecode_pointer = 0, method = 0;
+    uint64_t base = 0, index = 0;
+    uint64_t klass_word = 0;
+    uint64_t t_ns = 0;
+    uint64_t key = 0;
+    uint32_t size = 0;
+    int32_t displacement = 0;
+    SlotObject named = SlotObject::kSearched;
+    bool is_store = false;
+    bool countable = false;  // `klass_word` is known, and the access makes no object
+  };
+  // --- probed_again.cc ---
+  // What is behind the record at `at`, and those that belong to it, if they are like ones before and have been
+  // counted; else 0.
+  uint64_t again(ThreadState* thread, uint64_t at, uint64_t end);
+  uint64_t new_object_again(ThreadState* thread, CountSlot* slot, uint64_t at, uint64_t end);
+  void learn_new_object(ThreadState* thread, const Item& item, const AccessRecord& record, const ClassInfo* info);
+  bool klass_word(uint64_t object, uint64_t* word) const;
+  bool fits(const CountSlot& slot, uint64_t object, uint64_t address) const;
+
   // False: left for later (UnknownObject::kLeave).
-  bool take(ThreadState* thread, const Probe& probe, const ProbeRecord& record, uint64_t t_ns);
+  bool take(ThreadState* thread, uint64_t at, uint64_t t_ns);
   bool take_item(ThreadState* thread, const Probe& probe, Item& item);
   static ProbeBuffer::Inside& inside_of(ThreadState* thread, uint64_t base);
-  CountSlot* slot_inside(ThreadState* thread, Item& item, uint64_t object);
-  static CountSlot* slot_of(ThreadState* thread, const Item& item);
-  bool count_again(ThreadState* thread, CountSlot* slot, const Item& item);
-  // `named`: the operand named the object. `slot`: null: not to be counted together.
-  bool take_slowly(ThreadState* thread, const Probe& probe, Item& item, CountSlot* slot, bool named);
+  void know_inside(ThreadState* thread, Item& item, uint64_t object);
+  bool counted(ThreadState* thread, Item& item, uint64_t object);
+  bool count_again(ThreadState* thread, const Item& item);
+  bool take_slowly(ThreadState* thread, const Probe& probe, Item& item);
   bool hit(const CountSlot& slot, const Item& item) const;
-  void install(ThreadState* thread, CountSlot* slot, const Item& item, const AccessRecord& record,
-               const ClassInfo* info, bool mirror);
+  CountSlot* install(ThreadState* thread, const Item& item, const AccessRecord& record, const Resolution& found);
   void find_owner(ThreadState* thread);
   static uint64_t end_of(const ProbeBuffer& buffer);
   // Marks the objects whose Klass the thread's records have written, until they are drained.
   void note_headers(ThreadState* thread);
   void forget_noted(ProbeBuffer& buffer);
-  static void add_one(ThreadState* thread, CountSlot* slot);
   void hand_on(ThreadState* thread, CountSlot* slot);
 
   AccessPath* path_ = nullptr;
   ObjectStarts* starts_ = nullptr;
   uint64_t buffers_ = 0;  // kCapacity of them, each with its closed page
-  CountSlot* slots_ = nullptr;
-  AccessRecord* firsts_ = nullptr;
+  uint64_t counts_ = 0;   // their slots
   uint64_t discard_ = 0;
   std::atomic<bool> ended_{false}, held_{false};
   std::atomic<uint32_t> times_unmarked_{0};
   uint64_t header_bytes_ = 0;  // mark word and Klass: stores there may make an object
-  uint32_t mark_ = 0;
+  uint64_t mark_ = 0;
   bool whole_heap_ = true;  // every committed page is closed
 };
 

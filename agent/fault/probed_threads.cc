@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 4096;
 constexpr uint64_t kStride = ProbeBuffer::kBytes + kGuardBytes;
+constexpr uint64_t kCountBytes = CountSlots::kSlots * (sizeof(CountSlot) + sizeof(AccessRecord));
 
 }  // namespace
 
@@ -29,19 +30,16 @@ bool ProbedAccess::create(AccessPath* path, ObjectStarts* starts) {
   header_bytes_ = layout.compact_headers ? 8 : layout.klass_offset + (layout.compressed_class_pointers ? 4u : 8u);
   whole_heap_ = g_armed.limit_low() == 0 && g_armed.limit_high() == ~0ull && !path->part_of_heap;
   void* buffers = reserve_memory(kStride * ThreadPool::kCapacity, PROT_NONE);
-  constexpr size_t kAllSlots = static_cast<size_t>(ProbeBuffer::kSlots) * ThreadPool::kCapacity;
-  auto* slots = reserve_array<CountSlot>(kAllSlots);
-  auto* firsts = reserve_array<AccessRecord>(kAllSlots);
+  void* counts = reserve_memory(kCountBytes * ThreadPool::kCapacity, PROT_NONE);
   // Cursors of threads that are not recorded stay in it.
   void* discard =
       discard_ != 0 ? reinterpret_cast<void*>(discard_) : reserve_memory(kStride, PROT_NONE, Keep::kProcess);
-  if (buffers == nullptr || slots == nullptr || firsts == nullptr || discard == nullptr) return false;
+  if (buffers == nullptr || counts == nullptr || discard == nullptr) return false;
   if (mprotect(discard, ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return false;
   mark_ = g_probes.add_mark(kMarkBytes / 8);
   if (mark_ == 0 && g_probes.enabled()) return false;
   buffers_ = reinterpret_cast<uint64_t>(buffers);
-  slots_ = slots;
-  firsts_ = firsts;
+  counts_ = reinterpret_cast<uint64_t>(counts);
   discard_ = reinterpret_cast<uint64_t>(discard);
   ended_.store(false, std::memory_order_relaxed);
   return true;
@@ -52,10 +50,13 @@ void ProbedAccess::attach(ThreadState* thread) {
   ProbeBuffer& buffer = thread->probes;
   if (buffer.begin == 0) {
     uint64_t index = path_->threads->index_of(thread);
-    uint64_t begin = buffers_ + index * kStride;
-    if (raw_syscall(SYS_mprotect, static_cast<long>(begin), ProbeBuffer::kBytes, PROT_READ | PROT_WRITE) != 0) return;
-    buffer.slots = slots_ + index * ProbeBuffer::kSlots;
-    buffer.firsts = firsts_ + index * ProbeBuffer::kSlots;
+    const uint64_t begin = buffers_ + index * kStride, counts = counts_ + index * kCountBytes;
+    auto open = [](uint64_t at, uint64_t bytes) {
+      return raw_syscall(SYS_mprotect, static_cast<long>(at), static_cast<long>(bytes), PROT_READ | PROT_WRITE) == 0;
+    };
+    if (!open(begin, ProbeBuffer::kBytes) || !open(counts, kCountBytes)) return;
+    auto* slots = reinterpret_cast<CountSlot*>(counts);
+    buffer.counts.use(slots, reinterpret_cast<AccessRecord*>(slots + CountSlots::kSlots));
     buffer.begin = begin;
   }
   DrainScope scope(&buffer, true);

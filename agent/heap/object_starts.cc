@@ -40,11 +40,6 @@ void ObjectStarts::clear(uint64_t object) {
   level_[0][word_of(object)].fetch_and(~(1ull << bit_of(object)), std::memory_order_relaxed);
 }
 
-bool ObjectStarts::is_set(uint64_t object) const {
-  if (object - low_ >= high_ - low_ || (object & 7) != 0) return false;
-  return (level_[0][word_of(object)].load(std::memory_order_relaxed) >> bit_of(object) & 1) != 0;
-}
-
 void ObjectStarts::clear_range(uint64_t low, uint64_t high) {
   if (low < low_) low = low_;
   if (high > high_) high = high_;

@@ -21,7 +21,10 @@ class ObjectStarts {
 
   void set(uint64_t object);
   void clear(uint64_t object);
-  bool is_set(uint64_t object) const;
+  bool is_set(uint64_t object) const {
+    if (object - low_ >= high_ - low_ || (object & 7) != 0) return false;
+    return (level_[0][word_of(object)].load(std::memory_order_relaxed) >> bit_of(object) & 1) != 0;
+  }
   void clear_range(uint64_t low, uint64_t high);
 
   // The highest start <= address and >= floor, or 0.

@@ -220,6 +220,16 @@ Resolution Resolver::note_header_store(uint64_t address, uint32_t size, bool len
   return found;
 }
 
+bool Resolver::note_new_object(uint64_t object, uint64_t bytes, ResolverHints* hints) {
+  if (hints->java_thread != 0) forget_new_tlab(hints);
+  if (starts_->is_set(object)) return false;
+  hints->last_end = 0;
+  hints->evacuated = 0;
+  starts_->set(object);
+  starts_->clear_range(object + 8, object + bytes);
+  return true;
+}
+
 bool Resolver::is_rewritten(const Resolution& before) const {
   return before.kind == Resolution::kObject && !before.class_info->is_array && starts_->is_set(before.object) &&
          klass_of(*layout_, before.object) == before.class_info->klass;

@@ -66,6 +66,10 @@ class Resolver {
   // is the VM's, which stores an array's length before its Klass.
   Resolution note_header_store(uint64_t address, uint32_t size, bool length_valid);
 
+  // The header of `bytes` bytes at `object` was written by stores that have made such objects before: marks its
+  // start. False: there is one already.
+  bool note_new_object(uint64_t object, uint64_t bytes, ResolverHints* hints);
+
   bool is_marked(uint64_t object) const { return starts_->is_set(object); }
 
   // After a store to the Klass word of `before`: true if `before` was an instance already and still is one of that

@@ -218,16 +218,24 @@ int32_t busy_at(const ThreadOffsets& offsets) {
   return offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, busy));
 }
 
-// Id, address, base of an indexed operand. Returns the words so far.
-int32_t emit_record(Code& code, const Instruction& in, Scratch scratch, uint32_t probe_id, const ThreadOffsets& offsets,
+bool record_has_base(const Instruction& in) { return in.index != kNoReg && in.base != kNoReg; }
+
+uint32_t record_head(const Instruction& in, uint32_t probe_id, bool interpreted) {
+  const uint32_t words = 2u + record_has_base(in) + has_mask(in) + (interpreted ? 2 : 0);
+  return static_cast<uint32_t>(probe_id | words << kRecordWordsShift | (record_has_base(in) ? kRecordHasBase : 0) |
+                               (interpreted ? kRecordInterpreted : 0));
+}
+
+// Head, address, base of an indexed operand, mask. Returns the words so far.
+int32_t emit_record(Code& code, const Instruction& in, Scratch scratch, uint32_t head, const ThreadOffsets& offsets,
                     bool base_on_stack) {
   const int32_t cursor_at = offsets.probe_thread + static_cast<int32_t>(offsetof(ProbeThread, cursor));
   code.store_thread_byte(busy_at(offsets), 1);
   code.load_thread(scratch.cursor, cursor_at);
-  code.store_number(scratch.cursor, probe_id);
+  code.store_number(scratch.cursor, head);
   code.store(scratch.cursor, 8, scratch.address);
   int32_t words = 2;
-  if (in.index != kNoReg && in.base != kNoReg) {
+  if (record_has_base(in)) {
     uint8_t base = in.base;
     if (base_on_stack) code.load(base = scratch.address, kRsp, kSavedRax);
     code.store(scratch.cursor, 8 * words++, base);
@@ -264,7 +272,7 @@ bool write_code_cache_probe(Code& code, const Instruction& in, uint64_t pc, uint
   code.store_thread(save_at, scratch.address);
   code.store_thread(save_at + 8, scratch.cursor);
   code.lea(scratch.address, in.base, in.index, in.scale, static_cast<int32_t>(in.displacement));
-  int32_t words = emit_record(code, in, scratch, probe_id, offsets, false);
+  int32_t words = emit_record(code, in, scratch, record_head(in, probe_id, interpreted), offsets, false);
   if (interpreted) {
     code.store(scratch.cursor, 8 * words++, kR13);
     shape->method_load = static_cast<uint8_t>(code.size());
@@ -308,7 +316,7 @@ bool write_library_probe(Code& code, const Instruction& in, uint64_t pc, uint64_
   const size_t outside = code.jump_if(kNotBelow);
   code.is_thread_byte_zero(busy_at(offsets));
   const size_t busy = code.jump_if(kNotZero);
-  int32_t words = emit_record(code, in, scratch, probe_id, offsets, in.base == kRax);
+  int32_t words = emit_record(code, in, scratch, record_head(in, probe_id, false), offsets, in.base == kRax);
   emit_advance(code, scratch, words, offsets);
   restore();
   const uint64_t next = pc + in.length;

@@ -4,7 +4,7 @@
 //   save two scratch registers            mov fs:[save], r
 //   address of the operand                lea a, [base + index * scale + displacement]
 //   cursor of this thread                 mov byte fs:[busy], 1; mov c, fs:[cursor]
-//   the record                            mov [c], id; mov [c+8], a; ...
+//   the record                            mov [c], head; mov [c+8], a; ...
 //   cursor += record                      lea c, [c+n]; mov fs:[cursor], c; mov byte fs:[busy], 0
 //   restore the scratch registers
 //   the instruction behind a GS prefix    (GS base = distance to the twin: x86/displace.h)
@@ -32,14 +32,23 @@
 
 namespace classaccess {
 
-// Words of a record, 8 bytes each. `id` first, so that a record tells its own length.
+// Words of a record, 8 bytes each. `head` tells which probe's it is, and what it holds.
 struct ProbeRecord {
-  uint64_t probe_id;
+  uint64_t head;
   uint64_t address;
   // Base register if the operand has an index; mask register if it has one; then, in the
   // interpreter, r13 and [rbp-24].
   uint64_t more[4];
 };
+
+// Bits of the head: the probe's id, and how the words behind the address are to be read.
+constexpr uint64_t kProbeIdMask = (1 << 20) - 1;
+constexpr int kRecordWordsShift = 20;             // number of words, 3 bits
+constexpr uint64_t kRecordHasBase = 1 << 23;      // more[0] is the base of an indexed operand
+constexpr uint64_t kRecordInterpreted = 1 << 24;  // the last two are r13 and [rbp-24]
+constexpr uint32_t probe_id_of(uint64_t head) { return static_cast<uint32_t>(head & kProbeIdMask); }
+constexpr uint32_t record_words_of(uint64_t head) { return head >> kRecordWordsShift & 7; }
+constexpr uint64_t record_bytes_of(uint64_t head) { return 8 * (head >> kRecordWordsShift & 7); }
 
 // What its records are read by, out of the instruction.
 struct ProbeOperand {

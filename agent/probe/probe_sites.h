@@ -118,11 +118,10 @@ class ProbeSites {
     return id != 0 ? &probes_.row(id) : nullptr;
   }
   Probe& row(uint32_t id) { return probes_.row(id); }
-  // A row that is no probe: records of `words` words with its id are marks. 0: no more rows.
-  uint32_t add_mark(uint8_t words) {
-    const uint32_t id = probes_.claim();
-    if (id != 0) probes_.row(id).shape.record_words = words;
-    return id;
+  // A row that is no probe: records of `words` words with the head that this returns are marks. 0: no more rows.
+  uint64_t add_mark(uint8_t words) {
+    const uint64_t id = probes_.claim();
+    return id != 0 ? id | uint64_t{words} << kRecordWordsShift : 0;
   }
 
   // Where null leads as a compressed oop with a base: HotSpot keeps that page closed.
@@ -158,6 +157,7 @@ class ProbeSites {
   static constexpr uint32_t kSites = 1u << 18;
   static constexpr uint32_t kSlots = 1u << 20;
   static constexpr uint32_t kProbes = 1u << 19;
+  static_assert(kProbes <= kProbeIdMask);
   static constexpr int kMaxPadding = 2;
   static constexpr int kMaxJump = 5 + kMaxPadding;
 

@@ -232,6 +232,10 @@ void Drain::accept(Stream* stream, const AccessRecord& record) {
       changed_ = true;
       break;
     case RecordKind::kKlassStore: {
+      if ((record.flags & kFlagRepeat) != 0) {  // of objects that had no other stores before
+        emit(thread_of(*stream, record), record);
+        break;
+      }
       bool selected = (record.flags & kFlagSelected) != 0;
       pending.resolve(record, [&](AccessRecord store) {
         if (!selected) return;

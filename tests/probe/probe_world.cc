@@ -95,9 +95,9 @@ std::vector<ProbeWorld::Seen> ProbeWorld::take_records() {
   std::vector<Seen> seen;
   for (uint64_t at = buffer; at < t_probe.cursor;) {
     const auto& record = *reinterpret_cast<const ProbeRecord*>(at);
-    const Probe& probe = sites->row(static_cast<uint32_t>(record.probe_id));
+    const Probe& probe = sites->row(probe_id_of(record.head));
     seen.push_back({probe.pc, record.address, probe.shape.record_words > 2 ? record.more[0] : 0});
-    at += 8u * probe.shape.record_words;
+    at += record_bytes_of(record.head);
   }
   t_probe.cursor = buffer;
   return seen;
