@@ -109,6 +109,9 @@ uint64_t ProbedAccess::new_object_again(ThreadState* thread, CountSlot* slot, ui
   const uint64_t bytes = object_size(*path_->layout, info, object);
   if (bytes == 0 || buffer.fresh.has_pending(object, object + bytes)) return 0;
   if (!path_->resolver->note_new_object(object, bytes, &thread->hints)) return 0;
+#ifdef CLASSACCESS_VERIFY
+  for (uint32_t i = 0; i < count; ++i) g_claims.claim(object + stores[i]->offset, object, info.id);
+#endif
   thread->counters.probed += count;
   if (!slot->selected) return at;
   for (uint32_t i = 0; i < count; ++i) counts.add_one(stores[i]);

@@ -58,9 +58,9 @@ struct ClassInfo {
   std::atomic<const FieldSet*> fields{nullptr};  // null until ClassPrepare
   std::atomic<uint32_t> checked_epoch{0};        // g_gc_id when it was last known to be this class
   std::atomic<bool> retired{false};              // unloaded: its Klass address is another's
-  // JVMTI threads only: the number of collections when its ClassPrepare came (or it was found prepared).
+  // JVMTI threads only: 1 + the number of collections when its ClassPrepare came, or it was found prepared.
   std::atomic<uint32_t> prepared_at{kNotPrepared};
-  static constexpr uint32_t kNotPrepared = UINT32_MAX;
+  static constexpr uint32_t kNotPrepared = 0;  // a row is zeroed memory, no constructor has run
 };
 
 class ClassTable {

@@ -120,14 +120,14 @@ ClassInfo* ClassFields::row_of(jclass klass, Seen seen) {
   uint64_t address = klass_of_mirror(klass);
   ClassInfo* info = address != 0 ? classes_->find_or_add(address) : nullptr;
   if (info == nullptr || seen != Seen::kPrepared) return info;
-  uint32_t collections = started_.load(std::memory_order_acquire);
-  uint32_t before = info->prepared_at.load(std::memory_order_acquire);
-  if (before != ClassInfo::kNotPrepared && before != collections) {
+  const uint32_t now = 1 + started_.load(std::memory_order_acquire);
+  const uint32_t before = info->prepared_at.load(std::memory_order_acquire);
+  if (before != ClassInfo::kNotPrepared && before != now) {
     ClassTable::retire(info);
     info = classes_->find_or_add(address);
     if (info == nullptr) return nullptr;
   }
-  info->prepared_at.store(collections, std::memory_order_release);
+  info->prepared_at.store(now, std::memory_order_release);
   return info;
 }
 
@@ -142,7 +142,7 @@ bool ClassFields::try_add(JNIEnv* jni, jclass klass, Seen seen) {
   if (!known && (status & JVMTI_CLASS_STATUS_PREPARED) == 0) return true;
   if (seen == Seen::kListed) {
     uint32_t none = ClassInfo::kNotPrepared;
-    info->prepared_at.compare_exchange_strong(none, started_.load(std::memory_order_acquire));
+    info->prepared_at.compare_exchange_strong(none, 1 + started_.load(std::memory_order_acquire));
   }
   if (known) return true;
   const FieldSet* super_fields = nullptr;

@@ -36,6 +36,7 @@ public final class Linked {
         int loaders = Integer.parseInt(args[0]);
         byte[] base = bytes("MadeBase.class");
         byte[] made = bytes("Made.class");
+        System.gc(); // rows are judged by the number of collections too
         for (int i = 0; i < loaders; i++) {
             Class<?> sub = new Loader(base).define(made);
             Class<?> superClass = sub.getSuperclass();
