@@ -164,11 +164,7 @@ bool ProbedAccess::count_again(ThreadState* thread, const Item& item) {
     return true;
   }
   AccessRecord one = counts.first_of(slot);
-  if (slot->kind == SlotKind::kElements) {
-    uint64_t length = *reinterpret_cast<const uint32_t*>(
-        twin_address(*path_->layout, item.object + path_->layout->array_length_offset));
-    one.extent = slot->offset + (length << slot->log2_element);
-  }
+  if (slot->kind == SlotKind::kElements) one.extent = elements_end(*slot, item.object);
   one.t_ns = item.t_ns;
   one.address = item.address;
   one.object = item.object;

@@ -105,6 +105,8 @@ class ProbedAccess {
   void learn_new_object(ThreadState* thread, const Item& item, const AccessRecord& record, const ClassInfo* info);
   bool klass_word(uint64_t object, uint64_t* word) const;
   bool fits(const CountSlot& slot, uint64_t object, uint64_t address) const;
+  // Behind the last element of the array, from its start.
+  uint64_t elements_end(const CountSlot& slot, uint64_t object) const;
 
   // False: left for later (UnknownObject::kLeave).
   bool take(ThreadState* thread, uint64_t at, uint64_t t_ns);

@@ -41,8 +41,12 @@ bool ProbedAccess::fits(const CountSlot& slot, uint64_t object, uint64_t address
   const uint64_t offset = address - object;
   if (slot.kind == SlotKind::kField) return offset == slot.offset && (slot.object == 0 || slot.object == object);
   if (slot.kind != SlotKind::kElements) return false;
+  return offset >= slot.offset && offset + slot.size <= elements_end(slot, object);
+}
+
+uint64_t ProbedAccess::elements_end(const CountSlot& slot, uint64_t object) const {
   const uint64_t length = load_twin<uint32_t>(*path_->layout, object + path_->layout->array_length_offset);
-  return offset >= slot.offset && offset + slot.size <= slot.offset + (length << slot.log2_element);
+  return slot.offset + (length << slot.log2_element);
 }
 
 uint64_t ProbedAccess::again(ThreadState* thread, uint64_t at, uint64_t end) {

@@ -232,16 +232,14 @@ void Drain::accept(Stream* stream, const AccessRecord& record) {
       changed_ = true;
       break;
     case RecordKind::kKlassStore: {
-      if ((record.flags & kFlagRepeat) != 0) {  // of objects that had no other stores before
-        emit(thread_of(*stream, record), record);
-        break;
-      }
       bool selected = (record.flags & kFlagSelected) != 0;
-      pending.resolve(record, [&](AccessRecord store) {
+      auto explain = [&](AccessRecord store) {
         if (!selected) return;
         store.kind = RecordKind::kKlassStore;  // classified as part init
         emit(thread_of(*stream, store), store);
-      });
+      };
+      // A repeat stands for objects that had no stores before.
+      if ((record.flags & kFlagRepeat) == 0) pending.resolve(record, explain);
       if (selected) emit(thread_of(*stream, record), record);
       break;
     }
